@@ -300,6 +300,7 @@ def expressions(modules: list[Module]) -> dict[str, float]:
     return {
         "conditional expressions": len(_defined(modules, ast.IfExp)),
         "conditional expressions in f-strings": len(nested),
+        "conditions in disguise": sum(map(_disguised, modules)),
         "isinstance of a column outside domain": sum(_asked_kind(module, columns) for module in not_domain),
         "isinstance of evidence outside inference.samplers": sum(_asked_kind(m, evidence) for m in not_samplers),
         'facts["..."] outside the certificate': sum(
@@ -310,6 +311,45 @@ def expressions(modules: list[Module]) -> dict[str, float]:
             _long_texts(module) for module in modules if module.last != "wording"
         ),
     }
+
+
+def _disguised(module: Module) -> int:
+    """Count products, lookups and loops that do what an ``if`` does. Masks of arrays are among them."""
+    products = [(node.left, node.right) for node in module.of(ast.BinOp) if isinstance(node.op, ast.Mult)]
+    products += [(node.target, node.value) for node in module.of(ast.AugAssign) if isinstance(node.op, ast.Mult)]
+    lookups = [node.func for node in module.of(ast.Call) if isinstance(node.func, ast.Attribute)]
+    entries = [node.value for node in module.of(ast.Subscript) if not isinstance(node.slice, ast.Slice)]
+    loops = [node.iter for node in [*module.of(ast.For), *module.of(ast.comprehension)]]
+    lists = [node.elts for node in loops if isinstance(node, (ast.List, ast.Tuple))]
+    return (
+        sum(_is_condition(a) or _is_condition(b) or _is_repeated(a, b) or _is_repeated(b, a) for a, b in products)
+        + sum(node.attr == "get" and isinstance(node.value, ast.Dict) for node in lookups)
+        + sum(isinstance(node, (ast.List, ast.Tuple)) for node in entries)
+        + sum(len(parts) == 1 and not isinstance(parts[0], ast.Starred) for parts in lists)
+    )
+
+
+def _is_condition(node: ast.AST) -> bool:
+    """Return whether an expression is true or false by its form; ``x or 0`` is a number."""
+    if isinstance(node, ast.BoolOp):
+        last = node.values[-1]
+        return not (isinstance(last, ast.Constant) and isinstance(last.value, (int, float)))
+    if isinstance(node, ast.Call):
+        return ast.unparse(node.func).rpartition(".")[2] in {
+            "bool",
+            "isinstance",
+            "any",
+            "all",
+            "startswith",
+            "endswith",
+        }
+    return isinstance(node, ast.Compare) or (isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not))
+
+
+def _is_repeated(text: ast.AST, times: ast.AST) -> bool:
+    """Return whether a product is of a text in place and a name, which is true or false."""
+    in_place = isinstance(text, ast.JoinedStr) or (isinstance(text, ast.Constant) and isinstance(text.value, str))
+    return in_place and isinstance(times, (ast.Name, ast.Attribute))
 
 
 def _asked_kind(module: Module, kinds: set[str]) -> int:

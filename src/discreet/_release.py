@@ -253,9 +253,7 @@ def _domain_and_unit(data: Any, domain: Any, unit: Unit | None, outcome: Any) ->
     """Return the declared domain and the privacy unit; a table that is closed was counted with its own."""
     if not isinstance(data, Confidential):
         if domain is None:
-            raise ParameterError(
-                "the domain is missing: what is public about the columns. Write release(data, domain, ...)"
-            )
+            raise ParameterError("the domain is missing. It declares what is public. Write release(data, domain, ...)")
         base = public_domain(domain, data=data)
         return (base if outcome is None else replace(base, outcome=outcome)), unit
     if outcome is not None:
@@ -327,10 +325,9 @@ def _with_files(request: Request, calibrated: Mechanism | None, *, inputs: tuple
         check_outputs([*files, Path(checkpoint.path)], inputs)
         check_writable(Path(checkpoint.path))
         if done := mechanisms.checkpoint_state(checkpoint.path)[0]:
-            announce(
-                f"{checkpoint.path} holds {counted(done, 'step')}, taken as released. The file must be of this same "
-                f"table{'. Where all are done, the table is not asked again' * checkpoint.redraw}"
-            )
+            text = f"{checkpoint.path} holds {counted(done, 'step')}, taken as released"
+            redraw = ". Where all are done, the table is not asked again" if checkpoint.redraw else ""
+            announce(f"{text}. The file must be of this same table{redraw}")
     return replace(request, out=files)
 
 

@@ -60,11 +60,11 @@ def pairs(forecast: Forecast, n: int) -> list[str]:
         return ["All columns are worked on together, so that no pair of columns is left out."]
     count, candidates, noise = forecast.pair_scores
     cost = outcomes(forecast)
-    count, other = count - forecast.outcomes[0], "other " * bool(cost)
+    count, other = count - forecast.outcomes[0], "other " if cost else ""
     if not candidates and cost:
         return cost
     if not candidates:
-        return ["No pair of columns is measured, because the workload names none."] * bool(count)
+        return ["No pair of columns is measured, because the workload names none."] if count else []
     columns = counted(count, f"{other}pair of columns", f"{other}pairs of columns")
     scope = f"Any of the {columns} may be measured."
     if candidates < count:
@@ -86,7 +86,7 @@ def outcomes(forecast: Forecast) -> list[str]:
         return []
     condition = "with a declared outcome or dependency"
     pairs_are = counted(tables, f"pair {condition} is", f"pairs {condition} are")
-    deeper = single("three-way", tables=counted(three_way, "table")) * bool(three_way)
+    deeper = single("three-way", tables=counted(three_way, "table")) if three_way else ""
     times = about((1.0 - share) ** -0.5, 2)
     return [single("outcomes", pairs_are=pairs_are, share=percent(share, 0), deeper=deeper, times=times)]
 
@@ -133,7 +133,8 @@ def _chosen(what: Sequence[str]) -> str:
     """Return that *what* were chosen without looking at the data."""
     words = [_CHOSEN.get(name, f"the {name.replace('-', ' ')}") for name in what]
     words[0] = f"the {words[0].removeprefix('the ')}"
-    return f"{', '.join(words[:-1])}{' and ' * (len(words) > 1)}{words[-1]} were chosen without looking at the data"
+    names = " and ".join(filter(None, [", ".join(words[:-1]), words[-1]]))
+    return f"{names} were chosen without looking at the data"
 
 
 _CHOSEN = {"their-cells": "their cells", "api": "the API", "strength": "strength", "discount": "discount"}
@@ -157,7 +158,7 @@ def _steps(
     place = "on every candidate's votes"
     if noise == "laplace":
         place = f"released from {counted(votes['threshold'], 'vote')} on"
-    whose = f"{counted(votes['nearest'], 'vote')} of each record, " * (votes["nearest"] != 1)
+    whose = "" if votes["nearest"] == 1 else f"{counted(votes['nearest'], 'vote')} of each record, "
     if votes["label"] is not None:
         whose = f"a population for each value of {votes['label']!r}, {whose}"
     if votes["units"]:
@@ -223,13 +224,13 @@ _WAYS: dict[str, Callable[[Any, str], str]] = {
     "count": counted,
     "down": lambda value, _: rounded_down(100.0 * value),
     "expected": lambda value, _: counted_up(value),
-    "if": lambda value, words: words * bool(value),
-    "is": lambda value, _: ("are", "is")[len(value) == 1],
+    "if": lambda value, words: words if value else "",
+    "is": lambda value, _: "is" if len(value) == 1 else "are",
     "list": lambda value, _: ", ".join(value),
     "number": lambda value, _: f"{value:,}",
     "percent": lambda value, _: percent(value),
     "up": lambda value, digits: rounded_up(value, int(digits)),
-    "were": lambda value, _: ("were", "was")[value == 1],
+    "were": lambda value, _: "was" if value == 1 else "were",
     "written": lambda value, _: as_written(value),
 }
 
@@ -277,7 +278,7 @@ def meaning(certificate: Any, detection: float) -> str:
         reached = str(_TEXTS["reached"][attack.limit[0]]).format(*shares, about=about_whom)
     if facts.guarantee.kind != "unconditional":
         reached = f"{UNPROVED.partition(':')[0]}, {reached[0].lower()}{reached[1:]}"
-    return f"{SEEDED * certificate.seeded}{reached}"
+    return SEEDED + reached if certificate.seeded else reached
 
 
 def confirmed(detection: float, whom: str) -> str:
@@ -290,7 +291,7 @@ def statement(certificate: Any) -> str:
     """Return a certificate's promise in a sentence; an asymptotic one is not formal differential privacy, it says."""
     facts, tables, parameters = certificate.facts, len(certificate.tables), certificate.facts.mechanism.parameters
     kind, delta = facts.guarantee.kind, certificate.delta
-    mark, bound = SEEDED * certificate.seeded, rounded_up(certificate.epsilon, 6)
+    mark, bound = SEEDED if certificate.seeded else "", rounded_up(certificate.epsilon, 6)
     if kind == "asymptotic":
         if (epsilon := facts.guarantee.epsilon_each) is not None and tables > 1:
             bound = f"{rounded_up(epsilon, 6)} for each of {tables} tables, {bound} for all of them together"
@@ -300,11 +301,11 @@ def statement(certificate: Any) -> str:
     if facts.relation.name != "add-remove":
         protected = parameters["synthesised"] if parameters.get("published_exactly") else ()
         has = "have" if target.startswith("the records") else "has"
-        tested = f"which of two {values} {target} {has}{' in ' * bool(protected)}{', '.join(protected)}"
+        tested = f"which of two {values} {target} {has}" + (f" in {', '.join(protected)}" if protected else "")
+    plus = f" + {rounded_up(delta)}" if delta != 0.0 else ""
     return (
         f"{mark}{'Whatever' if kind == 'unconditional' else UNPROVED} the other {remaining}, an attacker who tests "
-        f"{tested} detects it with probability at most e^{bound} a{f' + {rounded_up(delta)}' * (delta != 0.0)}, where "
-        f"a is the probability of a false alarm."
+        f"{tested} detects it with probability at most e^{bound} a{plus}, where a is the probability of a false alarm."
     )
 
 
@@ -327,7 +328,7 @@ def exception(delta: float, n: int) -> str:
     if exposed > 0.1:
         return single("large-delta", delta=rounded_up(delta), records=records, exposed=rounded_up(exposed))
     parts = [f"{int(float(rounded_down(1.0 / max(value, 1e-30), 2))):,}" for value in (delta, exposed)]
-    chance = f", about 1 in {parts[0]}" * (delta > 1e-18)
+    chance = f", about 1 in {parts[0]}" if delta > 1e-18 else ""
     times = f"{parts[1]} times" if exposed > 1e-15 else "more than a million million times"
     return single("small-delta", delta=f"{rounded_up(delta)}{chance}", records=records, n=f"{n:,}", times=times)
 
@@ -345,16 +346,19 @@ def attack(false_alarms: int, power: str, group: int) -> str:
 
 def budget(epsilon: float, delta: float, whose: str, *, present: bool = False) -> list[str]:
     """Return what an epsilon and a delta mean, and of whom; ``present``: whether *whose* data are in the table."""
-    otherwise = ("were anything else", "were not there, or came in")[present]
+    otherwise = "were not there, or came in" if present else "were anything else"
     times = rounded_up(math.exp(min(700.0, epsilon)))
     sentences = [single("epsilon-means", epsilon=rounded_up(epsilon, 6), times=times, whose=whose, otherwise=otherwise)]
-    sentences += [single("delta-means", delta=rounded_up(delta))] * (delta != 0.0)
-    return sentences + [single("per-record")] * (whose == unit(1))
+    if delta != 0.0:
+        sentences.append(single("delta-means", delta=rounded_up(delta)))
+    if whose == unit(1):
+        sentences.append(single("per-record"))
+    return sentences
 
 
 def promised(guarantee: Guarantee, epsilon: float, delta: float) -> list[str]:
     """Return what holds for every table of the domain."""
-    plus = f", plus a probability of at most {rounded_up(delta)}" * (delta != 0.0)
+    plus = f", plus a probability of at most {rounded_up(delta)}" if delta != 0.0 else ""
     whose = unit(guarantee.relation.group)
     proved = single("proved", theorem=guarantee.theorem)
     if guarantee.kind != "unconditional":
@@ -382,4 +386,5 @@ def chosen_at(named: str, choices: Sequence[tuple[str, Sequence[str]]]) -> str:
 
 def amounts(epsilon: float, delta: float, *, with_delta: bool) -> str:
     """Return how much is left in a ledger, rounded down."""
-    return f"epsilon {rounded_down(epsilon, 6)}" + f", delta {rounded_down(delta, 6)}" * with_delta
+    text = f"epsilon {rounded_down(epsilon, 6)}"
+    return f"{text}, delta {rounded_down(delta, 6)}" if with_delta else text

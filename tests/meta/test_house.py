@@ -102,7 +102,11 @@ def _once(found):
     return counted(1) if x else f"{1 if x else 2} and a text that is long enough to be counted, whoever reads it here"
 def public(a, b, c, d): ...
 ''',
-    "mine/_third.py": "from discreet.mine import _first\nclass Integer: ...\n",
+    "mine/_third.py": """from discreet.mine import _first
+class Integer: ...
+a * (not b), "s" * c, {a: b}.get(c), (a, b)[c == d], [*a, b][0], [c for c in [a] if c]  # six in disguise
+(a or 0) * b, "-" * 64, {a: b}[c], a[c == d], [*a][1:], [c for c in [*a] if c]  # none
+""",
 }
 
 
@@ -128,6 +132,7 @@ def test_what_was_planted_is_counted(tmp_path: Path) -> None:
         "most parameters of a public function": 4,
         "conditional expressions": 2,
         "conditional expressions in f-strings": 1,
+        "conditions in disguise": 6,
         "isinstance of a column outside domain": 1,
         "isinstance of evidence outside inference.samplers": 1,
         'facts["..."] outside the certificate': 1,

@@ -29,17 +29,8 @@ from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
-from discreet._core.errors import (
-    DataError,
-    DiscreetError,
-    Fault,
-    FileProblem,
-    ParameterError,
-    Refused,
-    as_float,
-    plain,
-    real,
-)
+from discreet._core import errors
+from discreet._core.errors import DataError, DiscreetError, Fault, FileProblem, ParameterError, Refused, plain
 from discreet._core.lazy import np, pl
 from discreet._core.reading import MOST_DIGITS
 from discreet._core.text import harmless, with_article
@@ -129,8 +120,8 @@ def _plainly(value: Any, kinds: tuple[type, ...]) -> Any:
     original, value = value, plain(value)
     if isinstance(original, np.generic) and isinstance(value, str) and not isinstance(original, str):
         return original  # a time that Python has not
-    if float in kinds and not isinstance(value, (*kinds, bool)) and math.isfinite(as_float(value)):
-        return real("", value, down=True)
+    if float in kinds and not isinstance(value, (*kinds, bool)) and math.isfinite(errors.as_float(value)):
+        return errors.real("", value, down=True)
     return value
 
 

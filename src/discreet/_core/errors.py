@@ -210,7 +210,7 @@ class Infeasible(Refused):
                 continue
             text = rounded_down(value, 6) if name.endswith("<=") else rounded_up(value, 6)
             options.append(f"{name} {value:,}" if isinstance(value, int) else f"{name} {text}")
-        hint = f". The nearest that can be met: {', or '.join(options)}" * bool(options)
+        hint = f". The nearest that can be met: {', or '.join(options)}" if options else ""
         super().__init__(". ".join(filter(None, [f"{request} cannot be met{hint}", more])))
 
 
@@ -365,7 +365,7 @@ def real(
     if inside:
         return number
     finite = not infinite and most is None and below is None
-    form = f"a {'finite ' * finite}number" + _range(least, above, most, below)
+    form = ("a finite number" if finite else "a number") + _range(least, above, most, below)
     raise unfit(name, form, value, remedy=remedy, error=error)
 
 
@@ -417,7 +417,8 @@ def flag(name: str, value: Any, *, error: Refusal = ParameterError) -> bool:
 
 def unfit(name: str, form: str, value: Any, *, remedy: str = "", error: Refusal = ParameterError) -> DiscreetError:
     """Return the error that refuses a value, in the words of all of these."""
-    return error(f"{name} must be {form}, got {shown(value)}" + f". {remedy}" * bool(remedy))
+    message = f"{name} must be {form}, got {shown(value)}"
+    return error(f"{message}. {remedy}" if remedy else message)
 
 
 def shown(value: Any) -> str:
@@ -431,7 +432,7 @@ def shown(value: Any) -> str:
     if isinstance(value, (Real, Exact)):
         return as_written(as_float(value))
     if isinstance(value, str):
-        return repr(value[:_LONGEST]) + "..." * (len(value) > _LONGEST)
+        return repr(value[:_LONGEST]) + ("..." if len(value) > _LONGEST else "")
     return with_article(harmless(type(value).__name__))
 
 
@@ -454,7 +455,9 @@ def _range(least: float | None, above: float | None, most: float | None, below: 
         return f" from {_bound_text(least)} to {_bound_text(most)}"
     bounds = (("of at least", least), ("above", above), ("at most", most), ("below", below))
     words = " and ".join(f"{word} {_bound_text(bound)}" for word, bound in bounds if bound is not None)
-    return " of" * words.startswith("at most") + f" {words}" * bool(words)
+    if words.startswith("at most"):
+        return f" of {words}"
+    return f" {words}" if words else ""
 
 
 def _bound_text(number: float) -> str:

@@ -337,7 +337,7 @@ class _Write:
     @contextmanager
     def prepared(self, *, lock: bool = True) -> Iterator[None]:
         """Lock, settle and sweep the names, and discard what an error leaves."""
-        with locked(*self.finals * lock), _undone(self.path, self.discard):
+        with locked(*(self.finals if lock else ())), _undone(self.path, self.discard):
             _settle(self.finals)
             _sweep({final.parent for final in self.finals}, *self.finals)
             yield

@@ -267,7 +267,7 @@ class _Thrift:
         head = self.bytes(1)[0]
         length = head >> 4 if head >> 4 < 15 else self.natural()
         kind = head & 15
-        return [self.value({1: 3, 2: 3}.get(kind, kind)) for _ in range(length)]
+        return [self.value(3 if kind in (1, 2) else kind) for _ in range(length)]
 
     def bytes(self, length: int) -> bytes:
         start, self.place = self.place, self.place + length

@@ -18,6 +18,7 @@ from discreet._core.lazy import special
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
+Weights = Integers | Floats
 Indices = npt.NDArray[np.intp]
 Booleans = npt.NDArray[np.bool_]
 Arrays = dict[str, npt.NDArray[Any]]  # by name

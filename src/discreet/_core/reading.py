@@ -66,12 +66,16 @@ def bounded_text(path: str | os.PathLike[str], *, missing: str, remedy: str) -> 
     try:
         return raw.decode(encoding_of(raw))
     except UnicodeDecodeError:
-        raise FileProblem(path, "it cannot be read as UTF-8 text", ["save it as UTF-8", remedy][b"\0" in raw]) from None
+        remedy = remedy if b"\0" in raw else "save it as UTF-8"
+        raise FileProblem(path, "it cannot be read as UTF-8 text", remedy) from None
 
 
 def encoding_of(head: bytes, otherwise: str = "utf-8") -> str:
     """Return the encoding that a byte order mark at the beginning of a file tells."""
-    return [*[encoding for mark, encoding in _MARKS.items() if head.startswith(mark)], otherwise][0]
+    for mark, encoding in _MARKS.items():
+        if head.startswith(mark):
+            return encoding
+    return otherwise
 
 
 def parsed_toml(text: str, *, what: str = "the domain") -> dict[str, Any]:

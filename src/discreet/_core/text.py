@@ -72,7 +72,7 @@ _ENDS = "\t\n\x0b\x0c\r\x1c\x1d\x1e\x1f\x85\u2028\u2029"
 def harmless(text: str, *, lines: bool = False) -> str:
     """Write what a terminal would obey rather than show as an escape, but for ends of ``lines``."""
     # Control, format and unpaired characters.
-    safe = "\n\t" * lines
+    safe = "\n\t" if lines else ""
     return "".join([c if c.isprintable() or c in safe or (c.isspace() and c not in _ENDS) else escape(c) for c in text])
 
 
@@ -125,7 +125,7 @@ def full_sentence(text: str) -> str:
 
 def with_article(noun: str) -> str:
     """Return ``a noun`` or ``an noun``, by its first letter."""
-    return f"a{'n' * (noun[:1].lower() in 'aeio')} {noun}"
+    return ("an " if noun[:1].lower() in "aeio" else "a ") + noun
 
 
 _WIDEST = 1 << 20  # characters of a line of a table
@@ -154,7 +154,7 @@ def paragraph(*lines: str, strong: bool = False) -> str:
     text = "<br>".join(map(_as_html, lines))
     if text and strong:
         text = f"<b>{text}</b>"
-    return f"<p>{text}</p>" * bool(text)
+    return f"<p>{text}</p>" if text else ""
 
 
 def alarm(text: str) -> str:
@@ -165,7 +165,7 @@ def alarm(text: str) -> str:
 def listing(items: Iterable[str]) -> str:
     """Return a list; nothing of no items."""
     inside = "".join(f"<li>{_as_html(item)}</li>" for item in items)
-    return f"<ul>{inside}</ul>" * bool(inside)
+    return f"<ul>{inside}</ul>" if inside else ""
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -150,7 +150,7 @@ class Declared:
         text = self.problems.get(key) or self.missing.get(key, "")
         if key is None:
             incomplete = len({*self.problems, *self.missing} - {None})
-            text = text or ("complete", f"columns to complete: {incomplete}")[incomplete > 0]
+            text = text or (f"columns to complete: {incomplete}" if incomplete else "complete")
         elif self.rows and key[1] == self.rows.get("unit"):
             text = "it names the unit, and is not released"
         return text and full_sentence(text)
@@ -160,7 +160,9 @@ class Declared:
         if key not in self.columns:
             return KEEP_OUT
         kind = str(self.columns[key].get("type", ""))
-        return {"string": "category"}.get(kind, kind * (kind in KINDS))
+        if kind == "string":
+            return "category"
+        return kind if kind in KINDS else ""
 
     def shown(self, key: Key, entry: FormField) -> Any:
         """Return what a field shows."""
@@ -187,7 +189,7 @@ def begun(kinds: Mapping[Key, str]) -> Declared:
     if len(names) < 2:
         return declared([*kinds], write_toml({"columns": {name: facts for (_, name), facts in columns.items()}}))
     shared = [*set.intersection(*names)]
-    return _checked(Declared([*kinds], "", columns, tables=[{"unit": "".join(shared[: len(shared) == 1])}]))
+    return _checked(Declared([*kinds], "", columns, tables=[{"unit": shared[0] if len(shared) == 1 else ""}]))
 
 
 def declared(keys: Sequence[Key], text: str) -> Declared:
@@ -207,7 +209,7 @@ def declared(keys: Sequence[Key], text: str) -> Declared:
     unit_keys = frozenset(key for key in of_unit if tables)
     outcome = document.pop(_OUTCOME, ())
     outcome = tuple((units, name) for name in listed(outcome))
-    rules = write_toml(document) * bool(document)
+    rules = write_toml(document) if document else ""
     known = [*keys, *(key for key in columns if key not in keys)]
     return _checked(Declared(known, text, columns, units, tables, unit_keys, outcome, rules))
 
@@ -229,11 +231,12 @@ def from_fields(before: Declared, values: Mapping[str, Sequence[str]]) -> Declar
         of_unit = not tables or (file == units if before.files else bool(_first(values, f"{place}.{_OWN}")))
         facts = _column_facts(kind, place, values, before.columns.get((file, name), {}), of_unit=of_unit)
         columns[file, name] = parts[None if of_unit else file or names[0]][name] = facts
-        unit_keys |= {key for key in [(file, name)] if of_unit and tables}
+        if of_unit and tables:
+            unit_keys.add((file, name))
     rules = _first(values, _RULES)
     places = values.get(_OUTCOME, ())
     keys = [key for place, key in enumerate(before.keys) if str(place) in places and key in columns]
-    outcome = tuple(keys * (not tables))
+    outcome = () if tables else tuple(keys)
     document: dict[str, Any] = {"units": units, _OUTCOME: [name for _, name in outcome]}
     document = {key: fact for key, fact in document.items() if fact}
     try:
@@ -264,7 +267,7 @@ def further_ends(declaration: Declared) -> list[str]:
 
 def _row_facts(tables: Sequence[Mapping[str, Any]], values: Mapping[str, Sequence[str]], end: str) -> dict[str, Any]:
     """Return what a form says of one table of a unit's rows, and what it does not show of it."""
-    texts = {key: _first(values, key + end * (key != "unit")) for key in UNIT_FIELDS}
+    texts = {key: _first(values, key if key == "unit" else key + end) for key in UNIT_FIELDS}
     previous = next((table for table in tables if not end or table.get("table") == texts["table"]), {})
     facts: dict[str, Any] = {"table": texts["table"] or "rows", "unit": texts["unit"]}
     facts |= {"max_records": _number(texts["max_records"], "integer")}

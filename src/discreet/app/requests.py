@@ -47,15 +47,16 @@ class ReleaseForm:
     @classmethod
     def parse(cls, values: Mapping[str, Any], **facts: str) -> ReleaseForm:
         """Return what a form says. Raises ParameterError where a number is not one."""
-        texts = _texts(values, "epsilon", "size", "delta", "out", "tables", "mechanism", "seed", needed=2)
+        texts = _stripped(values, "epsilon", "size", "delta", "out", "tables", "mechanism", "seed", needed=2)
         accept = tuple(code for code in (*_ACCEPTED, "other-columns") if values.get(code))
-        texts |= {"delta": texts["delta"] or "0", "tables": texts["tables"] * (texts["tables"] != "1")}
+        texts |= {"delta": texts["delta"] or "0", "tables": "" if texts["tables"] == "1" else texts["tables"]}
         return cls(**{**texts, **facts}, accept=accept)
 
     def arguments(self) -> list[str]:
         """Return the command, without the name of the program."""
         flags = [_ACCEPTED[code] for code in self.accept if code in _ACCEPTED]
-        flags += ["--ignore-other-columns"] * ("other-columns" in self.accept)
+        if "other-columns" in self.accept:
+            flags.append("--ignore-other-columns")
         facts = {"domain": self.domain, "epsilon": self.epsilon, "delta": self.delta, "size": self.size}
         facts |= {
             "tables": self.tables,
@@ -70,9 +71,9 @@ class ReleaseForm:
     def python(self) -> str:
         """Return the release in Python."""
         numbers = {key: Expression(getattr(self, key)) for key in ("size", "tables", "seed")}
-        unit = _call("discreet.Unit", self.unit, max_records=Expression(self.max_records)) * bool(self.unit)
-        ledger = _call("discreet.Ledger", self.ledger, self.dataset) * bool(self.ledger)
-        accept = f"{{{', '.join(map(json.dumps, self.accept))}}}" * bool(self.accept)
+        unit = _call("discreet.Unit", self.unit, max_records=Expression(self.max_records)) if self.unit else ""
+        ledger = _call("discreet.Ledger", self.ledger, self.dataset) if self.ledger else ""
+        accept = f"{{{', '.join(map(json.dumps, self.accept))}}}" if self.accept else ""
         objects = {"unit": Expression(unit), "ledger": Expression(ledger), "accept": Expression(accept)}
         budget = Expression(f"discreet.Budget(epsilon={self.epsilon}, delta={self.delta})")
         out = self.out
@@ -84,7 +85,7 @@ class ReleaseForm:
 
 def plan_request(values: Mapping[str, Any], domain: str, page: str, ledger: str) -> tuple[list[str], str]:
     """Return the command that writes the page of budgets, and the Python. Raises ParameterError for a word."""
-    texts = _texts(values, "records", "epsilon", "delta", "size", needed=2)
+    texts = _stripped(values, "records", "epsilon", "delta", "size", needed=2)
     budget = f"discreet.Budget(epsilon={texts['epsilon']}, delta={texts['delta'] or 0})"
     numbers = {"records": texts["records"], "size": texts["size"]}
     paid = _call("write_page", "plan.html", ledger=ledger)
@@ -105,10 +106,12 @@ def check_python(data: str, domain: str) -> str:
 
 def ledger_request(values: Mapping[str, Any], place: str) -> tuple[list[str], str]:
     """Return the command that makes a ledger, and the Python."""
-    texts = _texts(values, "epsilon", "dataset", "delta", "unit", "max_records", needed=1)
-    unit, texts["max_records"] = "", texts["max_records"] * bool(texts["unit"])
+    texts = _stripped(values, "epsilon", "dataset", "delta", "unit", "max_records", needed=1)
+    unit = ""
     if texts["unit"]:
         unit = _call("discreet.Unit", texts["unit"], max_records=Expression(texts["max_records"]))
+    else:
+        texts["max_records"] = ""
     numbers = {key: Expression(texts[key]) for key in ("epsilon", "delta")}
     made = _call("discreet.Ledger.create", place, dataset=texts["dataset"], **numbers, unit=Expression(unit))
     return ["ledger", "init", place, *_options(**texts)], _program(made)
@@ -130,7 +133,7 @@ def verify_python(certificate: str, data: str) -> str:
 
 def question(values: Mapping[str, Any], released: str) -> tuple[list[str], str]:
     """Return the command that answers a question about a release, a number or a regression, and the Python."""
-    texts = _texts(values, "functional", "column", "by", "formula", "kind")
+    texts = _stripped(values, "functional", "column", "by", "formula", "kind")
     release = _call("discreet.read", released)
     if "formula" in values:
         asked = _call("regress", texts["formula"], kind=texts["kind"])
@@ -178,7 +181,7 @@ def in_shell(arguments: list[str]) -> str:
     return shlex.join(["discreet", *arguments])
 
 
-def _texts(values: Mapping[str, Any], *keys: str, needed: int = 0) -> dict[str, str]:
+def _stripped(values: Mapping[str, Any], *keys: str, needed: int = 0) -> dict[str, str]:
     """Return fields of a form. Raises ParameterError where a number is not one; the first may not be left out."""
     texts = {key: str(values.get(key, "")).strip() for key in keys}
     for place, (key, text) in enumerate(texts.items()):

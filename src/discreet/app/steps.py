@@ -31,6 +31,7 @@ _MOST_TOKEN = 2**10
 _USUAL = {"epsilon": "1", "delta": "1e-6", "tables": "1", "other-columns": "1"}
 _WRITTEN = {"parquet": "Parquet", "csv": "CSV", "csv.gz": "CSV, packed (.gz)", "tsv": "tab-separated"}
 _SOON = 2.0  # seconds after which an answer that is waited for shows its progress
+_NEXT = {"/plan": "Plan", "/release": "Release", "/home": "Start"}  # what a command's page leads to, by address
 
 
 class Unfinished(Exception):
@@ -112,7 +113,7 @@ class Steps:
             problem = str(refusal)
         complete, rows = self.workspace.domain() is not None, self._rows
         names = {entry.name.partition(".")[0] for entry in self.workspace.folder.iterdir()}
-        candidates = ("synthetic" + f"-{number}" * (number > 1) for number in itertools.count(1))
+        candidates = itertools.chain(["synthetic"], (f"synthetic-{number}" for number in itertools.count(2)))
         return {
             "out": next(name for name in candidates if name not in names),
             "rows": rows,
@@ -131,7 +132,7 @@ class Steps:
         if not self._kinds:
             data, places = self._data, self.workspace.tables.items()
             files = {name: f"{data}/{file.name}" if name else data for name, file in places}
-            options = ["--header"] * self._header + ["--json"]
+            options = ["--header", "--json"] if self._header else ["--json"]
             naming = self._naming = self._naming or {
                 name: await self.jobs.start("Names and types", ["domain", "init", file, *options])
                 for name, file in files.items()
@@ -216,7 +217,7 @@ class Steps:
     async def plan(self, request: Request) -> Response:
         """Show what budgets buy."""
         file = self.workspace.ledger_file
-        ledger = file.name * file.exists()
+        ledger = file.name if file.exists() else ""
         shown: dict[str, Any] = {"step": "plan", "ledger": ledger, "rows": self._rows}
         if request.method == "GET":
             return self.page("plan.html", "Plan", values=self._typed, **shown)
@@ -250,8 +251,8 @@ class Steps:
             if ending not in _WRITTEN:
                 ending = "parquet"
             folder = several or values.get("tables", "").strip() not in ("", "1")
-            out = self.workspace.output(values.get("out", ""), ending * (not folder))
-            kind = ending * bool(folder and ending != "parquet")
+            out = self.workspace.output(values.get("out", ""), "" if folder else ending)
+            kind = ending if folder and ending != "parquet" else ""
             names = {"data": self._data, "domain": self.workspace.domain_file.name, "out": out, "out_format": kind}
             form = requests.ReleaseForm.parse(values, **names, **found["covers"], **paid)
         except (DiscreetError, TypeError) as problem:
@@ -358,7 +359,7 @@ class Steps:
 
     def progress(self, job: Job, result: Any = None) -> Response:
         """Show a command that runs, at the address of what waits for it, or its result."""
-        words = {"/plan": "Plan", "/release": "Release", "/home": "Start"}.get(job.next_address, "Read the release")
+        words = _NEXT.get(job.next_address, "Read the release")
         return self.page("job.html", job.title, step=job.arguments[0], job=job, words=words, result=result)
 
     def _result(self, job: Job) -> dict[str, Any] | None:

@@ -156,7 +156,7 @@ class InstanceGuarantee:
         kinds = {"tight": "hockey-stick delta", "event": "probability that the loss exceeds epsilon"}
         for side, deltas in self.readings.items():
             for name, reading in deltas.items():
-                delta = "at most " * (not reading.exact) + rounded_up(reading.delta, 6)
+                delta = ("" if reading.exact else "at most ") + rounded_up(reading.delta, 6)
                 lines.append(f"  {side}, {kinds[name]}: {delta} ({reading.change})")
         simulated = self.monte_carlo
         lines += [

@@ -85,11 +85,12 @@ class Examined:
         if self.power is not None:
             epsilon = as_written(self.power[0])
             power = f"would have caught epsilon {epsilon} with power at least {rounded_down(self.power[1], 3)}"
+        refuted = "refuted" if self.refuted else "not refuted"
         alarms = f"with false alarms at most {percent(self.error)}"
         lines += [
-            f"black box: {'not ' * (not self.refuted)}refuted by {runs} per table and stage, {alarms}",
+            f"black box: {refuted} by {runs} per table and stage, {alarms}",
             f"black box: {power}",
-            f"{'not ' * (not self.rejected)}rejected",
+            "rejected" if self.rejected else "not rejected",
         ]
         return "\n".join(lines)
 
@@ -186,9 +187,7 @@ def _exact(mechanism: Mechanism, twins: dict[float, Mechanism], case: Case, reco
     cells = mechanism.domain.size or len(case.values)
     if math.comb(records + cells - 1, records) > _MOST_TABLES:
         return None
-    values = case.values
-    if mechanism.domain.finite:
-        values = mechanism.domain.unflat(np.arange(cells))
+    values = mechanism.domain.unflat(np.arange(cells)) if mechanism.domain.finite else case.values
 
     def divergences(mechanism: Mechanism) -> tuple[Floats, bool]:
         profile = brute_force_profile(mechanism, n=records, values=values, epsilons=epsilons)

@@ -365,7 +365,7 @@ def _coded_units(
             remedy = "draw the control by whole units"
             raise DataError(unit, "names units that have records both in the data and in the control", remedy)
     _require_own_number(certificate, n_held)
-    frames = [table.select(names), outside.select(names), frame][: 3 - len(released)]
+    frames = [table.select(names), outside.select(names), *([] if released else [frame])]
     kinds = DataError(None, "its columns are not of the kinds of those of the release", "give the table of the release")
     units = quietly(lambda: attacks.coded_tables(frames, domain), kinds) + released
     for place, names_of_units in enumerate(labels):

@@ -63,7 +63,7 @@ def log(book: discreet.Ledger, as_json: bool) -> None:
     for event in events:
         facts = event["facts"]
         subject = facts.get("mechanism", {}).get("name") or " ".join(facts.get("out", ())) or facts.get("what") or ""
-        cost = f"costs {event['cost']['loss']}, {event['cost']['delta']}" * bool(event["entry"])
+        cost = f"costs {event['cost']['loss']}, {event['cost']['delta']}" if event["entry"] else ""
         parts = (str(event["number"]), event["at"], event["entry"] or "-", event["state"], cost, subject)
         lines.append("  ".join(filter(None, parts)))
     answer(as_json, {"dataset": book.dataset, "events": events}, *lines)
@@ -96,7 +96,7 @@ def verify(book: discreet.Ledger, certificates: tuple[str, ...], as_json: bool) 
     Give the CERTIFICATES of releases to detect a rollback, or the use of another copy.
     """
     problems = book.verify(certificates)
-    notes = ["rollback was not checked: give the certificates of the releases as well"] * (not certificates)
+    notes = [] if certificates else ["rollback was not checked: give the certificates of the releases as well"]
     if as_json:
         show({"ok": not problems, "problems": problems, "rollback_checked": bool(certificates), "notes": notes})
         return int(bool(problems))

@@ -53,9 +53,7 @@ def key_value(pair: str) -> tuple[str, Any]:
 _JSON = click.Option(["--json", "as_json"], is_flag=True, help="Write JSON to standard output.")
 
 
-def command(
-    *paths: str, group: click.Group | None = None, **facts: Any
-) -> Callable[[Callable[..., Any]], click.Command]:
+def command(*paths: str, group: click.Group | None = None, **facts: Any) -> Callable[..., click.Command]:
     """Make a function a command, its arguments paths, ``--json`` its last option; a path with ``...`` takes several."""
 
     def build(function: Callable[..., Any]) -> click.Command:
@@ -202,7 +200,7 @@ def _fractions(value: Any) -> list[float]:
     """Return shares that are written as 0.05 or as 5 %, with "at" between two; none where one is neither."""
     parts = [part.strip() for part in str(value).split("at")]
     try:
-        return [float(Fraction(part.rstrip("% ")) / (1 + 99 * part.endswith("%"))) for part in parts]
+        return [float(Fraction(part.rstrip("% ")) / (100 if part.endswith("%") else 1)) for part in parts]
     except (ValueError, ZeroDivisionError):
         return []
 
@@ -221,7 +219,9 @@ def unit_of(options: dict[str, Any]) -> discreet.Unit | None:
     """Return the privacy unit. Raises ParameterError when one of its two options is given without the other."""
     column, most = options.pop("unit"), options.pop("max_records")
     if (column is None) != (most is None):
-        missing = ("--unit ..., the column that names it", "--max-records ..., an integer of at least 1")[most is None]
+        missing = "--unit ..., the column that names it"
+        if most is None:
+            missing = "--max-records ..., an integer of at least 1"
         raise ParameterError(f"a privacy unit needs its column and the most records that it may have. Write {missing}")
     return None if column is None else discreet.Unit(column, max_records=most)
 

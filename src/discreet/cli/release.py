@@ -217,7 +217,6 @@ def _tell_plan(verdict: list[str], text: str, file: str | None) -> None:
 
 
 def _write_new(out: str, text: str, inputs: list[Any]) -> None:
-    """Write a file, and refuse one that exists."""
     from discreet._core.files import together
 
     def require_new() -> None:
@@ -343,7 +342,7 @@ def _state(facts: dict[str, Any], *texts: Any, as_json: bool) -> None:
 def _value_text(value: Any) -> str:
     match value:
         case bool():
-            return ("no", "yes")[value]
+            return "yes" if value else "no"
         case int():
             return f"{value:,}"
         case float():
@@ -402,7 +401,8 @@ def init(data: str | None, code_book: str | None, out: str | None, as_json: bool
     elif out is None:
         echo(template, nl=False)
     else:
-        echo(f"wrote {out}. Fill in what it asks for. Nothing{' else' * csv} in it was read from the rows.")
+        nothing = "Nothing else" if csv else "Nothing"
+        echo(f"wrote {out}. Fill in what it asks for. {nothing} in it was read from the rows.")
     if options["public_labels"]:
         echo("Codes without a label are not listed. Add those that the code book allows.", err=True)
     if missing:

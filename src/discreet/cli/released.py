@@ -52,7 +52,7 @@ def verify(certificate: str, data: str | None, settle: bool, seconds: float, as_
             verdict = "The rows are those that were released. Get the file as it was written."
         echo(f"Claims that disagree: {len(wrong)} of {len(checks) - len(stated)}. {verdict}")
     else:
-        unchecked = " The released file was not checked: give it as --data." * (not compared)
+        unchecked = "" if compared else " The released file was not checked: give it as --data."
         echo(f"All {len(checks) - len(stated)} claims agree.{unchecked}")
     if stated and not as_json:
         echo(harmless(f"Stated, not checked: {', '.join(stated)}."))
@@ -101,7 +101,7 @@ def report(released: str, out: str, domain_file: str | None, data: str | None, a
     source = common.located(data or "", options) or None
     page = common.report.write_report(released, out, domain=domain_file, data=source, **options)
     wrong = sum(not check.agrees for check in page.checks)
-    warning = ": CONFIDENTIAL, since it contains numbers computed from the private data" * page.confidential
+    warning = ": CONFIDENTIAL, since it contains numbers computed from the private data" if page.confidential else ""
     document = {"out": str(page.path), "confidential": page.confidential, "agrees": page.agrees}
     answer(as_json, document, f"wrote {page.path}{warning}")
     if wrong and not as_json:
@@ -335,7 +335,7 @@ def density_ratio(mechanism: str, as_json: bool, delta: float, size: int, **opti
         f"ratios above exp(epsilon): {percent(check.larger)}, infinite: {percent(check.infinite)}",
         f"the largest finite ratio: exp({about(check.largest)})",
         f"the worst pair of tables: delta at least {rounded_down(check.at_least, 6)}",
-        f"{'not ' * (not check.rejected)}rejected",
+        "rejected" if check.rejected else "not rejected",
     ]
     answer(as_json, {"mechanism": mechanism, **asdict(check)}, "\n".join(lines))
     return int(check.rejected)

@@ -94,8 +94,8 @@ class TableFinding:
 
     def __str__(self) -> str:
         rows = "" if self.rows is None else f" ({counted(self.rows, 'row')})"
-        more = [counted(self.unlisted, "other value")] * (self.unlisted > 0)
-        shown = f": {', '.join([*map(str, self.examples), *more])}" * bool(self.examples)
+        more = [counted(self.unlisted, "other value")] if self.unlisted else []
+        shown = f": {', '.join([*map(str, self.examples), *more])}" if self.examples else ""
         return f"{sentence(self.problem)}{rows}{shown}. {sentence(self.remedy)}"
 
 
@@ -160,7 +160,7 @@ class TableCheck:
             lines += [f"{harmless(name)}: {units}" for name, units in self.units.items() if units is not None]
         elif self.units is not None:
             lines.append(str(self.units))
-        hints = ["", "Worth a look:"] * bool(self.hints)
+        hints = ["", "Worth a look:"] if self.hints else []
         hints += [f"{harmless(name)}: {text}" for name, text in self.hints.items()]
         if self.fits:
             return "\n".join([*lines, "Everything fits the declaration.", *hints])

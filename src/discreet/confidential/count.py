@@ -209,7 +209,7 @@ class Rows:
             if size <= _KEPT:
                 arrays = [*part.records.columns, part.frequencies]
                 codes.append([c.astype(np.min_scalar_type(c.max())) if c.dtype == np.int64 else c for c in arrays])
-                size += sum([c.nbytes + _KEPT * (c.dtype == object) for c in codes[-1]])
+                size += sum([c.nbytes + (_KEPT if c.dtype == object else 0) for c in codes[-1]])
         self._n = n
         if size <= _KEPT:
             self._codes = codes

@@ -112,7 +112,6 @@ def _joined(where: str, query: str) -> str:
 
 
 def _table_or_query(pairs: list[tuple[str, str]], text: str, form: str) -> dict[str, Any]:
-    """Return the one table or query of an address."""
     if len(pairs) != 1 or pairs[0][0] not in _TARGETS:
         raise FileProblem(text, "it does not name one table or one query", f"write {form}?table=NAME")
     ((kind, name),) = pairs
@@ -210,7 +209,7 @@ def _sqlite_types(where: Address) -> dict[str, str]:
             names = [column[0] for column in database.execute(f"SELECT * FROM {where.source} LIMIT 0").description]  # noqa: S608
             declared = dict(database.execute("SELECT name, upper(type) FROM pragma_table_xinfo(?)", [where.table]))
         kinds = {name: [kind for kind in _WORDS if re.search(_WORDS[kind], declared.get(name, ""))] for name in names}
-        return {name: [*candidates, "unknown"][0] for name, candidates in kinds.items()}
+        return {name: candidates[0] if candidates else "unknown" for name, candidates in kinds.items()}
 
     return quietly(types, where.broken)
 

@@ -63,7 +63,9 @@ def open_foreign(text: str, path: Path, form: Format) -> Source:
     module = form.reader.partition(".")[0]
     if find_spec(module) is None:
         raise MissingExtra(f"reading {form.kind} files needs {module.replace('_', '-')}", "foreign")
-    remedy = "give the complete file, without a password" + ", and no cell far from its table" * (form.kind == "Excel")
+    remedy = "give the complete file, without a password"
+    if form.kind == "Excel":
+        remedy += ", and no cell far from its table"
     broken = FileProblem(text, f"is not a readable {form.kind} file", remedy)
     path, state = path.resolve(), quietly(path.stat, broken)
     version = state.st_ino, state.st_size, state.st_mtime_ns
@@ -211,7 +213,8 @@ def _labelled(labels: Mapping[str, Mapping[str, str]], values: pl.Series, column
     if values.name not in labels or not column.textual:
         return values
     declared = {code: label for code, label in labels[values.name].items() if label in column.words}
-    return values.cast(pl.String).str.strip_suffix(".0" * values.dtype.is_float()).replace(declared)
+    texts = values.cast(pl.String)
+    return (texts.str.strip_suffix(".0") if values.dtype.is_float() else texts).replace(declared)
 
 
 # -- Excel -------------------------------------------------------------------------------------------------------------

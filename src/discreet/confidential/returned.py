@@ -71,7 +71,6 @@ def as_frames_of(frame: Any, kind: str) -> Returned:
 
 
 def _without_labels(types: Mapping[str, pl.DataType]) -> dict[str, Any]:
-    """Return types without the labels that they hold."""
     return {name: dtype.base_type() if dtype in (pl.Enum, pl.Categorical) else dtype for name, dtype in types.items()}
 
 

@@ -96,7 +96,7 @@ def wrong_names(
     if source.kind != "csv" and present:
         remedy = "its columns are: " + ", ".join(map(repr, source.names))
     else:
-        checks = {"csv": "that its first line holds the names"}.get(source.kind, "their names")
+        checks = "that its first line holds the names" if source.kind == "csv" else "their names"
         remedy = f"it has {len(present)} of {counted(len(declared), 'column')} asked for. Check {checks}"
     problems, folded = [], {name.strip().casefold() for name in source.names}
     for name in declared:

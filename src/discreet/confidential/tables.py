@@ -229,7 +229,9 @@ def _open_folder(text: str, path: Path) -> Source:
         names = [name for name in {**schemas[0], **schema} if schema.get(name) != schemas[0].get(name)]
         if names:  # the order of columns is no matter
             types = [types[names[0]].base_type().__name__ for types in (schemas[0], schema) if names[0] in types]
-            difference = f"{names[0]!r}: {' or '.join([*types, 'none'][:2])}"
+            if len(types) == 1:
+                types.append("none")
+            difference = f"{names[0]!r}: {' or '.join(types)}"
             problem = f"its files have different columns or types ({difference})"
             raise FileProblem(text, problem, f"write all of them alike. {_NAMED}")
     if set(keys) & set(schemas[0]):
@@ -372,7 +374,7 @@ def _blocks(path: Path, form: Format, encoding: str, skip: int) -> Iterator[byte
             block = text[:0].join(texts)
             if isinstance(block, str):
                 block = block.encode()
-            yield block + b"\n" * (not block.endswith(b"\n"))
+            yield block if block.endswith(b"\n") else block + b"\n"
 
 
 class _Block:

@@ -218,9 +218,7 @@ class DaskCells(EngineCells):
         """Work on each part, and add up some parts at a time."""
         parts = self._parts(work)
         while len(parts) > _TOGETHER:
-            parts = [
-                dask.delayed(_added)(parts[start : start + _TOGETHER]) for start in range(0, len(parts), _TOGETHER)
-            ]
+            parts = [dask.delayed(_added)(parts[i : i + _TOGETHER]) for i in range(0, len(parts), _TOGETHER)]
         return _added(list(dask.compute(*parts)))
 
     def batches(self) -> Iterator[pl.DataFrame]:
@@ -241,9 +239,8 @@ class DaskCells(EngineCells):
         parts = self._parts(partial(_unit_codes, self._by_place), (unit, _UNIT))
         pieces = [dask.delayed(_split, nout=len(parts))(part, len(parts)) for part in parts]
         groups = zip(*(tuple(part) for part in pieces), strict=True)
-        frames, units, unnamed = zip(
-            *dask.compute(*(dask.delayed(_cut)([*group], most, key) for group in groups)), strict=True
-        )
+        cuts = [dask.delayed(_cut)([*group], most, key) for group in groups]
+        frames, units, unnamed = zip(*dask.compute(*cuts), strict=True)
         return self._named(_added(frames)), sum(units), sum(unnamed)
 
     def _parts(self, work: Work, *keys: tuple[str, str]) -> list[Any]:
@@ -463,7 +460,6 @@ def _joined(batches: Iterator[Any]) -> Iterator[pl.DataFrame]:
 
 
 def _summed(frame: Any, keys: list[str]) -> Any:
-    """Add up the frequencies of equal rows in Spark."""
     from pyspark.sql import functions as f
 
     return frame.groupBy(*keys).agg(f.sum(_FREQUENCY).cast("bigint").alias(_FREQUENCY))

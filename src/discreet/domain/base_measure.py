@@ -120,9 +120,7 @@ class Density:
     def draw(self, count: int, rng: np.random.Generator) -> Floats:
         """Draw values by inversion."""
         share = self.edges[0] + (self.edges[1] - self.edges[0]) * rng.random(count)
-        inverse = self.distribution.ppf
-        if self.upper_tail:
-            inverse = self.distribution.isf
+        inverse = self.distribution.isf if self.upper_tail else self.distribution.ppf
         values = inverse(share)
         return np.clip(np.asarray(values, dtype=np.float64), self.lower, self.upper)
 

@@ -188,8 +188,10 @@ def _sdv(document: Mapping[str, Any]) -> CodeBook:
             book.columns[name] = _facts("date", format=form)
         elif kind == "datetime":
             book.columns[name] = _facts("datetime", format=form)
+        elif kind == "categorical":
+            book.columns[name] = _facts("category")
         else:
-            book.columns[name] = _facts({"categorical": "category", "unknown": None}.get(kind, kind))
+            book.columns[name] = _facts(None if kind == "unknown" else kind)
     return book.with_unit(table.get("sequence_key"))
 
 

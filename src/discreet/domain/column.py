@@ -435,9 +435,7 @@ class Column(ABC):
     @property
     def code_type(self) -> type[Any]:
         """The type of codes: integers of cells, floats of continuous values, and labels of open ones."""
-        if self.finite:
-            return np.int64
-        return np.float64
+        return np.int64 if self.finite else np.float64
 
     @property
     def on_a_line(self) -> bool:
@@ -469,8 +467,9 @@ class Column(ABC):
         return DataError(name, f"cannot be read as the declared {self.kind}", "check its type and the declaration")
 
     def _refuse_bounds(self, lower: float, upper: float) -> NoReturn:
-        labels = ', or declare type = "category" and categories = [...]' * (self.kind == "integer")
-        remedy = f"Leave a column of one value out{labels}" if lower == upper else "Exchange the two"
+        remedy = "Leave a column of one value out" if lower == upper else "Exchange the two"
+        if lower == upper and self.kind == "integer":
+            remedy += ', or declare type = "category" and categories = [...]'
         self._refuse(f"lower must be below upper. {remedy}")
 
     def _refuse(self, problem: str) -> NoReturn:

@@ -156,7 +156,8 @@ def compiled(readers: Readers, rules: Mapping[str, Any]) -> tuple[tuple[Constrai
             raise DomainError(f"{rule}: {problem}") from None
         axes, allowed = tables.of_columns(names)
         allowed &= part.transpose(axes)
-        intervals += [(names[0], names[-1])] * same
+        if same:
+            intervals.append((names[0], names[-1]))
     try:
         TopologicalSorter({high: [a for a, b in intervals if b == high] for _, high in intervals}).prepare()
     except CycleError as problem:

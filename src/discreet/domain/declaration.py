@@ -38,9 +38,7 @@ def frozen(plain: Any) -> Any:
     """Return lists as tuples, and dictionaries that cannot be changed."""
     if isinstance(plain, dict):
         return Frozen({key: frozen(value) for key, value in plain.items()})
-    if isinstance(plain, list):
-        return tuple(map(frozen, plain))
-    return plain
+    return tuple(map(frozen, plain)) if isinstance(plain, list) else plain
 
 
 def plain_entries(table: str, entries: Any) -> list[dict[str, Any]]:
@@ -58,9 +56,7 @@ def plain_entries(table: str, entries: Any) -> list[dict[str, Any]]:
 
 def plain_outcome(outcome: Any, columns: Container[str]) -> tuple[str, ...]:
     """Return the columns that are an outcome. Raises DomainError when they are none of these, or more than three."""
-    names = outcome
-    if isinstance(outcome, str):
-        names = (outcome,)
+    names = (outcome,) if isinstance(outcome, str) else outcome
     if not isinstance(names, (list, tuple)) or len(names) > _MOST_OUTCOMES or len(set(map(repr, names))) != len(names):
         form = f"a column or up to {_MOST_OUTCOMES} different columns, such as {_OUTCOME}"
         raise unfit("outcome", form, outcome, error=DomainError)
@@ -248,7 +244,7 @@ def write_toml(spec: Mapping[str, Any]) -> str:
         else:
             tables.append((f"[{key(name)}]", part))
     blocks = [[head, *[f"{key(k)} = {value(v)}" for k, v in facts.items()], ""] for head, facts in tables]
-    return top + "\n" * bool(top) + "\n".join(map("\n".join, blocks))
+    return (f"{top}\n" if top else "") + "\n".join(map("\n".join, blocks))
 
 
 def key(name: str) -> str:
@@ -381,7 +377,7 @@ _HINTS = {
 
 def template(schema: Mapping[str, str], known: Mapping[str, Mapping[str, Any]]) -> str:
     """Write a template of the declaration; see :meth:`Domain.template`."""
-    kinds = {name: {"string": "category"}.get(declared, declared) for name, declared in schema.items()}
+    kinds = {name: "category" if declared == "string" else declared for name, declared in schema.items()}
     kinds |= {name: facts.get("type", kinds.get(name, "unknown")) for name, facts in known.items()}
     blocks = [_HEAD]
     if not set(kinds.values()) <= {*KINDS, "none"}:
@@ -399,7 +395,8 @@ def template(schema: Mapping[str, str], known: Mapping[str, Mapping[str, Any]]) 
             lines += [f'{fact.key} = "{BLANK}"  # {fact.description}, such as {fact.example}' for fact in blanks]
         if kind in KINDS:
             facts = facts | usual_fates(kind, facts)
-        lines += [f"{fact} = {value(told)}" for fact, told in facts.items()] * (kind != "none")
+        if kind != "none":
+            lines += [f"{fact} = {value(told)}" for fact, told in facts.items()]
         blocks.append("\n".join(lines) + "\n")
     return "\n".join(blocks)
 

@@ -218,9 +218,9 @@ class Domain:
             facts = ", ".join(f"{key} = {value}" for key, value in column.to_dict().items() if key != "type")
             cells = "" if column.size is None else f"{column.size:,}"
             rows.append((name, column.kind, cells, shorten(facts, 120, placeholder=" ...")))
-        head = [counted(len(self.columns), "column")] + [counted(self.size or 0, "cell")] * self.finite
-        notes = [f"and {counted(len(self.columns) - _SHOWN, 'more column')}"] * (len(self.columns) > _SHOWN)
-        notes += [f"outcome: {', '.join(self.outcome)}"] * bool(self.outcome)
+        head = [counted(len(self.columns), "column"), *([counted(self.size or 0, "cell")] if self.finite else [])]
+        notes = [f"and {counted(len(self.columns) - _SHOWN, 'more column')}"] if len(self.columns) > _SHOWN else []
+        notes += [f"outcome: {', '.join(self.outcome)}"] if self.outcome else []
         notes += [f"{len(getattr(self, name)):,} declared under {name}" for name in RULES if getattr(self, name)]
         return paragraph(", ".join(head)) + table(("column", "kind", "cells", "declared"), rows) + paragraph(*notes)
 

@@ -39,7 +39,7 @@ class Repair:
         """Move records to allowed ones, given the codes of all columns, as :meth:`Domain.repaired` says."""
         rows = np.flatnonzero(~self.allowed[tuple(codes[place] for place in self.columns)])
         settled = list[Integers]()
-        for axis, place in enumerate(self.columns * bool(rows.size)):
+        for axis, place in enumerate(self.columns if rows.size else ()):
             settled.append(self._nearest(axis)[(*settled, codes[place][rows])])
             codes[place] = codes[place].copy()
             codes[place][rows] = settled[-1]
@@ -72,7 +72,7 @@ def repairs(readers: Readers, constraints: Sequence[Constraint], rules: Mapping[
         for constraint in constraints:
             if part.issuperset(constraint.columns):
                 axes = [places.index(place) for place in constraint.columns]
-                shape = [size * (axis in axes) or 1 for axis, size in enumerate(sizes)]
+                shape = [size if axis in axes else 1 for axis, size in enumerate(sizes)]
                 allowed &= constraint.allowed.transpose(np.argsort(axes)).reshape(shape)
         if not allowed.any():
             shown = listed_names(names)
@@ -219,13 +219,12 @@ def expanded(rules: Mapping[str, Any], tables: Sequence[UnitTable]) -> dict[str,
             reason = "of two tables of rows, and no row has both. Leave the rule out"
             raise DomainError(f"{kind}: {columns} are {reason}")
         slots = [table.slot_names(slot) for table in concerned for slot in table._numbers()]
-        return [{"implies": implied}.get(kind, renamed)(entry, names) for names in slots] or [entry]
+        rename = implied if kind == "implies" else renamed
+        return [rename(entry, names) for names in slots] or [entry]
 
     texts = json.dumps(list(rules.values()))  # which are plain values
     if ruled := [name for table in tables for name in table.relative_to if json.dumps(name) in texts]:
-        raise DomainError(
-            f"a rule names {ruled[0]!r}, which is held by another row (relative_to). Leave one of them out"
-        )
+        raise DomainError(f"rules name {ruled[0]!r}, which is held by another row (relative_to). Leave one of them out")
     lists = {**rules, "at_most": rules["at_most"].items()}
     result = {kind: [part for entry in lists[kind] for part in versions(kind, entry)] for kind in lists}
     return {**result, "at_most": dict(result["at_most"])}

@@ -345,9 +345,7 @@ class Numeric(Column):
             x = np.clip(x, self.lower, self.upper)
         if not self.finite:
             return x + 0.0  # a copy, and no negative zero
-        if self._edges is not None:
-            return self._cells_of(x)
-        return self._index_near(x)
+        return self._cells_of(x) if self._edges is not None else self._index_near(x)
 
     def _misfits(self, series: pl.Series) -> Iterator[Misfit]:
         x = series.cast(pl.Float64).to_numpy()

@@ -69,9 +69,7 @@ def toml_value(value: Any) -> Any:
         return {key: toml_value(part) for key, part in value.items()}
     if isinstance(value, (Exact, dt.time)):
         return str(value)
-    if isinstance(value, tuple):
-        return list(map(toml_value, value))
-    return value
+    return list(map(toml_value, value)) if isinstance(value, tuple) else value
 
 
 def holds(dtype: str, low: float, high: float) -> bool:
@@ -101,9 +99,7 @@ _WRITE, _READ = f"^('*{_FIRST})", f"^'('*{_FIRST})"
 
 def escaped(text: str) -> str:
     """Write one text."""
-    if re.fullmatch(_NUMBER, text):
-        return text
-    return re.sub(_WRITE, r"'\1", text)
+    return text if re.fullmatch(_NUMBER, text) else re.sub(_WRITE, r"'\1", text)
 
 
 def unescaped(text: str) -> str:
@@ -226,7 +222,7 @@ def span_text(value: dt.timedelta) -> str:
         count, remainder = divmod(remainder, _UNITS[unit])
         if count:
             parts.append(f"{count}{unit}")
-    return "-" * (value < dt.timedelta()) + ("".join(parts) or "0s")
+    return ("-" if value < dt.timedelta() else "") + ("".join(parts) or "0s")
 
 
 _SIGNS = {"decimal_mark", "thousands", "prefix", "suffix"}
@@ -347,7 +343,7 @@ def _parsed(column: Any, texts: pl.Series) -> Any:
     if column.open or not _SIGNS & column.notation.keys():
         return column.parse(texts)
     sign = _BLANK if column.thousands.isspace() else re.escape(column.thousands)
-    groups = rf"|\d{{1,3}}(?:{sign}\d{{3}})+" * bool(sign)
+    groups = rf"|\d{{1,3}}(?:{sign}\d{{3}})+" if sign else ""
     mark, number = re.escape(column.decimal_mark), pl.lit(texts)
     prefix, suffix = re.escape(column.prefix.strip()), re.escape(column.suffix.strip())
     number = number.str.replace(rf"^([+-]?){_BLANK}*{prefix}{_BLANK}*", "${1}").str.replace(rf"{_BLANK}*{suffix}$", "")
@@ -361,7 +357,7 @@ def _parsed(column: Any, texts: pl.Series) -> Any:
 
 def as_texts(column: Any, values: pl.Series) -> pl.Series:
     """Return released values as texts in the notation of their column; as they are where none is declared."""
-    notation, value, null = column.notation, pl.lit(values), [*column.null_values, ""][0]
+    notation, value, null = column.notation, pl.lit(values), next(iter(column.null_values), "")
     if "true" in notation:
         value = pl.when(value).then(pl.lit(column.true)).when(~value).then(pl.lit(column.false))
     elif "format" in notation:

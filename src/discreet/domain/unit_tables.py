@@ -205,7 +205,7 @@ class UnitTable:
         """
         number = len(rows.columns) - len(self.columns)
         unit_columns, codes = rows.columns[:number], dict(zip(self.columns, rows.columns[number:], strict=True))
-        order_codes = [{LISTED: places, **codes}[name] for name in [self.order_by] if name is not None]
+        order_codes = [] if self.order_by is None else [{LISTED: places, **codes}[self.order_by]]
         _, unit = np.unique(owners, return_inverse=True)
         units = int(unit.max(initial=-1)) + 1
         if self._key_column is None:

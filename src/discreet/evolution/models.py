@@ -56,11 +56,9 @@ class _ModelAPI(API):
             object.__setattr__(self, name, value)
 
     def variations_each(self) -> int:
-        """Return one more than there are degrees."""
         return 1 + len(self.degrees)
 
     def variation(self, records: Records, *, rng: np.random.Generator, step: int = 0, steps: int = 1) -> Records:
-        """Vary each record at each degree."""
         factor = self.shrink ** (step / max(1, steps - 1))  # geometrically from the first step to the last
         parts = [self._variation(records, degree * factor, new_seed(rng)) for degree in self.degrees]
         columns = zip(*(part.columns for part in parts), strict=True)

@@ -70,7 +70,6 @@ class _GaussianVariations(API):
         return [(0.0, 1.0)] * len(self.domain.columns)
 
     def embed(self, records: Records) -> Floats:
-        """Return the coordinates of records in the space."""
         parts = zip(self.domain.columns.values(), records.columns, self._lines(), strict=True)
         return np.stack([(column.positions(codes) - low) / unit for column, codes, (low, unit) in parts], axis=1)
 

@@ -66,9 +66,7 @@ class CellEstimates(NamedTuple):
 
     def _spread(self, variance: Any, sets: int) -> Floats:
         """Return the standard deviation of the estimates of so many empty sets, from the variance of the noise."""
-        records = self.each + _POSITIVE * np.sqrt(variance)
-        if self.stratified:
-            records = sets * self.each / 6.0
+        records = sets * self.each / 6.0 if self.stratified else self.each + _POSITIVE * np.sqrt(variance)
         return np.asarray(np.sqrt(variance + self.each * records))
 
     def _variance(self, cells: Booleans, above: Sequence[Integers], variances: Sequence[Floats]) -> float:

@@ -92,9 +92,7 @@ class OpenDependence:
         x: Any
         x, y = (np.asarray(table.records.columns[place], dtype=np.int64) for place in (key, moved))
         measured, _, share = self._dependence(*[table.domain.names[place] for place in pair])
-        orders = [x]
-        if not ordered(columns[key]):
-            orders = [x == code for code in np.unique(x)[:_MOST_LABELS]]
+        orders = [x] if ordered(columns[key]) else [x == code for code in np.unique(x)[:_MOST_LABELS]]
         for order in orders:
             cases = itertools.product({share, min(share, _UNSEPARATED)}, (-1, 1))
             yield from (_paired(table, moved, part, sign * order, np.zeros_like(x)) for part, sign in cases)
@@ -132,7 +130,8 @@ class OpenDependence:
         orders = {"*".join(order) for part in parts for order in itertools.permutations(part, 2)}
         outcome = {code.name: code.numbers.get("tables", ()) for code in self._several.released.outcome}
         faint = [table for table in outcome.get("faint-tables", ()) if table in orders]
-        codes += [Code("faint-tables", {"tables": faint})] * bool(faint)
+        if faint:
+            codes.append(Code("faint-tables", {"tables": faint}))
         for name in self._names:
             column, place = self._table.domain.columns[name], self._table.domain.names.index(name)
             if not column.on_a_line:

@@ -46,7 +46,9 @@ def product(
         if numbers[0] == 0:  # its mean, where counts are rounded to 0
             bonus[0] = math.log1p(away[cell] * math.expm1(held))
         logs = log_weight(counts, np.full(len(counts), cell)) + tilt * counts + bonus
-        return numbers, logs - tilt * lattice.step * lattice.total * (cell == 0)
+        if cell == 0:
+            logs -= tilt * lattice.step * lattice.total
+        return numbers, logs
 
     return lattice, lattice.sums(cells.tolist(), factor)
 
@@ -59,11 +61,11 @@ def rounded_away(lattice: Lattice) -> Floats:
 
 
 def held_cells(
-    likelihood: likelihood.DrawnFromCounts, prior: Prior, records: int, drawn: Integers, rng: Generator
+    law: likelihood.DrawnFromCounts, prior: Prior, records: int, drawn: Integers, rng: Generator
 ) -> CountPosterior:
     """Return proposals given drawn records, with a factor, of concave logarithm, of the number of cells held."""
     # Counts are proposed with the tangent at about the number of cells that are held, which is nowhere below.
-    log_held, released = likelihood.log_held, int(drawn.sum())
+    log_held, released = law.log_held, int(drawn.sum())
     assert log_held is not None
     number = max(1, int(np.count_nonzero(drawn)))
 
@@ -80,7 +82,7 @@ def held_cells(
     for _ in range(_ROUNDS):
         value, following = log_held(np.array([number, number + 1]), released).tolist()
         slope = following - value
-        lattice, sums = product(likelihood, prior, records, drawn, held=slope)
+        lattice, sums = product(law, prior, records, drawn, held=slope)
         nearer = max(1, round(float(propose(_PILOT, rng)[1].mean())))
         if abs(nearer - number) <= 1:
             break
@@ -164,7 +166,8 @@ class NoisyUrn:
         # Besides, noise is tilted, so that noisy counts move and counts do not; less steeply than its own tails are.
         self._within, steepest = 0, 0.5 / likelihood.scale
         self._set_lean(0.0, None)
-        for _ in range(_SUM_ROUNDS * (kept < records)):  # until the sum of the noisy counts is near what it has to be
+        rounds = _SUM_ROUNDS if kept < records else 0
+        for _ in range(rounds):  # until the sum of the noisy counts is near what it has to be
             if self._sums.log == -math.inf:
                 break
             sums = self._noisy(self._sums.draw(_PILOT_SUMS, rng), rng).sum(axis=1)
@@ -187,9 +190,8 @@ class NoisyUrn:
     def posterior(self) -> CountPosterior:
         lean = self._lean * (self._kept - self._lattice.total * self.step)
         text = "the sum of the noisy counts is met to within a small part of its standard deviation"
-        text *= self._within > 0
         log = self._sums.log + self._fall * self._kept + lean
-        return CountPosterior(log, self._draw, self.step, text, proposed=True)
+        return CountPosterior(log, self._draw, self.step, text if self._within > 0 else "", proposed=True)
 
     def _draw(self, draws: int, rng: Generator) -> tuple[Floats, Floats]:
         numbers = self._sums.draw(draws, rng)
@@ -215,7 +217,7 @@ class NoisyUrn:
             nothing = float(log_rising(np.array([max(opened, 1e-300)]), np.array([float(drawn)]))[0])
         peak = max(float(logs.max()), nothing)
         probable = logs > peak - _DROP
-        ends = [minimum + self._noise.reach, 0.0] * (nothing > peak - _DROP)
+        ends = [minimum + self._noise.reach, 0.0] if nothing > peak - _DROP else []
         if probable.any():
             y, logs = y[probable], logs[probable]
             ends += [step * float(y[0]) - self._noise.reach, step * float(y[-1]) + self._noise.reach]

@@ -138,9 +138,7 @@ def _share_between(sign: str | None, text: str, column: Column, name: str) -> Fu
         inside = most.at_most(high) - least.at_most(low, strict=True)
         return np.maximum(inside, 0.0), least.at_most(high) - most.at_most(low, strict=True)
 
-    return Functional(
-        name, lambda line: line.at_most(high) - line.at_most(low, strict=True), bounds=bounds, cuts=(low, high)
-    )
+    return Functional(name, lambda x: x.at_most(high) - x.at_most(low, strict=True), bounds=bounds, cuts=(low, high))
 
 
 def _position(text: str, column: Column, name: str) -> Any:
@@ -153,8 +151,10 @@ def _position(text: str, column: Column, name: str) -> Any:
             codes = column.coordinates(values) if column.labels is None else column.encode(values)
             if math.isfinite(codes[0]):
                 return float(codes[0])
-    words = ", ".join(map(repr, column.words[:_MOST_NAMED])) + ", ..." * (len(column.words) > _MOST_NAMED)
-    remedy = f". Its values are {words}" * bool(words)
+    words = ", ".join(map(repr, column.words[:_MOST_NAMED]))
+    if len(column.words) > _MOST_NAMED:
+        words += ", ..."
+    remedy = f". Its values are {words}" if words else ""
     raise ParameterError(f"{name!r}: {text!r} is not a value of the column{remedy}")
 
 
@@ -237,7 +237,7 @@ def group_with(domain: Domain, name: str, value: Any) -> Group:
     return Group(_text(value), code, domain.names.index(name))
 
 
-def restricted(group: Group, support: Records, draws: Draws) -> tuple[Draws, Floats]:
+def confined(group: Group, support: Records, draws: Draws) -> tuple[Draws, Floats]:
     """Return draws given a group, on its members in the support, and each draw's mass of it; without mass, NaN."""
     members, own_weights = group.members(support), draws.own_weights
     weights = draws.weights[:, members] * (support.columns[group.place][members] == group.code)
@@ -258,7 +258,7 @@ def near_zero(groups: list[Group], masses: Floats, by: str, level: float) -> lis
         f"the {percent_as_written(level)} interval reaches below a tenth of it). What is said of them is mostly the "
         f"prior's: {', '.join(small)}"
     )
-    return [note] * bool(small)
+    return [note] if small else []
 
 
 def _text(value: Any) -> str:
@@ -266,6 +266,4 @@ def _text(value: Any) -> str:
         return "null"
     if isinstance(value, bool):
         return str(value).lower()
-    if isinstance(value, float):
-        return f"{value:.6g}"
-    return str(value)
+    return f"{value:.6g}" if isinstance(value, float) else str(value)

@@ -159,9 +159,7 @@ class Line:
 
         def reached(distance: Floats) -> Floats:
             """Return how many of the points 0, 1, ... lie within a distance."""
-            if strict:
-                return np.ceil(distance)
-            return np.floor(distance) + 1.0
+            return np.ceil(distance) if strict else np.floor(distance) + 1.0
 
         def share(pieces: Pieces) -> Floats:
             length, distance = pieces.high - pieces.low, value - pieces.low

@@ -208,9 +208,7 @@ def latent_counts(
     elif tree is not None and leaf is not None:
         priors = Prior.along(tree, masses, firmer=firmer, starts=starts, atoms=_atoms(domain, leaf, starts))
     else:
-        wide = WIDE
-        if likelihood.withholds or not likelihood.noise:
-            wide = WIDE_FOR_LITTLE
+        wide = WIDE_FOR_LITTLE if likelihood.withholds or not likelihood.noise else WIDE
         priors = Prior.learned(masses, firmer=firmer, wide=wide, softer=not likelihood.noise)
     counts = samplers.draw_counts(likelihood, priors, release, draws, rng, progress)
     return LatentCounts(domain, counts, priors, base, leaf, mechanism.name, release.n, strength, unseen, sets)

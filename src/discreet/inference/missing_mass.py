@@ -50,7 +50,7 @@ class Unseen:
     rests_on: str = ""
 
     def __str__(self) -> str:
-        least = "at least " * self.conservative
+        least = "at least " if self.conservative else ""
         interval = f"{percent_as_written(self.level)}: {self.lower:,.6g} to {self.upper:,.6g}"
         return f"{self.what}: {self.estimate:,.6g} ({least}{interval})"
 
@@ -242,9 +242,8 @@ class Urn(NamedTuple):
             mean = (theta + sigma * float((1.0 - absent).sum() + law.mean)) / (theta + n)
             half = (1.0 + level) / 2.0  # the two parts have intervals, each at half the error
             shown = self.simulated_shown(half) if k <= _FEW else self.normal_shown(half)
-            low, high = (
-                (theta + sigma * sum(ends)) / (theta + n) for ends in zip(law.interval(half), shown, strict=True)
-            )
+            sums = map(sum, zip(law.interval(half), shown, strict=True))
+            low, high = ((theta + sigma * total) / (theta + n) for total in sums)
         process = f"Dirichlet process of strength {theta:g}"
         if sigma:
             process = f"Pitman-Yor process of strength {theta:g} and discount {sigma:g}"

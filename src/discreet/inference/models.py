@@ -39,9 +39,7 @@ class Regression(NamedTuple):
     notes: tuple[str, ...]
 
 
-def regression(
-    domain: Domain, support: Records, blocks: Iterable[Draws], formula: str, kind: str | None = None
-) -> Regression:
+def regression(domain: Domain, support: Records, blocks: Iterable[Draws], formula: str, kind: str | None) -> Regression:
     """Return each draw's coefficients. For parameters and errors see ``Posterior.regress``."""
     design = FormulaDesign(domain, formula)
     law = design.kind if kind is None else choice("kind", kind, ("linear", "logistic"))
@@ -80,7 +78,6 @@ class _Rows(NamedTuple):
         return self._replace(x=solve_triangular(basis, self.x.T, trans="T").T)
 
     def split(self, parts: int) -> list[_Rows]:
-        """Return the rows of each of so many draws."""
         return list(map(_Rows, *(np.split(array, parts) for array in self)))
 
 
@@ -136,9 +133,7 @@ class FormulaDesign:
         self._hint = "".join(f". Names such as {name} stand in backticks" for name in bare[:1])
         self._spec = self._read(lambda: Formula(formula))
         if not hasattr(self._spec, "lhs") or not hasattr(self._spec, "rhs"):
-            raise ParameterError(
-                f"the formula {self.text!r} has no outcome. Write it as 'outcome ~ column + C(column)'"
-            )
+            raise ParameterError(f"formula {self.text!r} has no outcome. Write it as 'outcome ~ column + C(column)'")
         factors = [factor for side in (self._spec.lhs, self._spec.rhs) for term in side for factor in term.factors]
         for method, expression in ((factor.eval_method.value, str(factor.expr)) for factor in factors):
             if method == "lookup":

@@ -19,13 +19,13 @@ from discreet.inference.functionals import (
     Evaluated,
     Functional,
     Group,
+    confined,
     group_with,
     groups_of,
     known_functionals,
     near_zero,
     ordered,
     require_single,
-    restricted,
 )
 from discreet.inference.line import CellSets, Draws, Line, at_ends, extremes, readable
 from discreet.inference.summary import Band, Estimate, Summary, bounded, estimated
@@ -97,9 +97,7 @@ class Posterior:
         assert sets is not None
         values, cuts = extremes(column, codes)[0], [cut for functional in functionals for cut in functional.cuts]
         ends = np.searchsorted(values, cuts, side="right")
-        hidden = np.zeros(len(values), dtype=bool)
-        if self.unseen is not None:
-            hidden = self.unseen.cells
+        hidden = np.zeros(len(values), dtype=bool) if self.unseen is None else self.unseen.cells
         ends = np.concatenate((ends, ends - 1))  # of the cell that each value is in
 
         def coarse() -> Posterior:
@@ -276,13 +274,12 @@ class Posterior:
         """
         group = group_with(self.domain, column, value)
         notes = (*self.notes, f"of the records with {column} = {group.label}")
-        return replace(
-            self._within(group), block=lambda i: restricted(group, self.support, self.block(i))[0], notes=notes
-        )
+        part = self._within(group)
+        return replace(part, block=lambda i: confined(group, self.support, self.block(i))[0], notes=notes)
 
     def _of_block(self, group: Group, draws: Draws) -> tuple[Posterior, Floats]:
         """Return the posterior of one block alone, of a group, and each draw's mass of it."""
-        part, mass = restricted(group, self.support, draws)
+        part, mass = confined(group, self.support, draws)
         return replace(self._within(group), draws=len(mass), block=lambda _: part, blocks=1, chains=0), mass
 
     def _within(self, group: Group) -> Posterior:

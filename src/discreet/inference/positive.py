@@ -43,10 +43,11 @@ class Positive:
 
     def posterior(self) -> CountPosterior:
         """Return the posterior, whatever the unknown number is; its weight is 0 where the prior is hopeless."""
-        text = "the reading is taken as one shift of all noisy counts, cut off at 0"
-        text *= self._likelihood.surplus == "shifted"
+        text = ""
         if self._stratified:
             text = "the rounding of neighbouring cells' shares to whole records is taken as independent"
+        elif self._likelihood.surplus == "shifted":
+            text = "the reading is taken as one shift of all noisy counts, cut off at 0"
         return CountPosterior(-math.inf if self._hopeless else self._nodes[2], self._draw, self._lattice.step, text)
 
     @classmethod
@@ -247,7 +248,7 @@ class Moved(Positive):
         for i, level in enumerate(levels):
             if (further := weighted.get(len(level.log_weights))) is not None:
                 levels[i] = level._replace(log_weights=list(map(both, level.log_weights, further)))
-        for part in (self._run, self._block) * (not levels):  # the levels where the prior has none
+        for part in () if levels else (self._run, self._block):  # the levels where the prior has none
             number = int(part[-1]) + 1
             if number in weighted and number < len(starts):
                 levels.append(Level(part[starts], weighted[number]))

@@ -43,7 +43,9 @@ def log_prior(alpha: Any, counts: Floats, step: int = 1, rate: float = 0.0) -> F
         return np.asarray(single)
     slope = np.log1p((alpha - 1.0) / (counts + 1.0)) + rate
     half = np.minimum(np.abs(slope) * step / 2.0, 300.0)
-    level = np.log(np.where(half > 1e-6, np.sinh(half) / np.maximum(half, 1e-6), 1.0)) - slope / 2.0 * (step % 2 == 0)
+    level = np.log(np.where(half > 1e-6, np.sinh(half) / np.maximum(half, 1e-6), 1.0))
+    if step % 2 == 0:
+        level -= slope / 2.0
     sums = np.asarray(math.log(step) + single + level)
     small = counts < _SMOOTH * step
     start = counts[small] - step // 2
@@ -161,7 +163,8 @@ class Prior:
         depth_of_tree = len(sets or _halves(len(base)))
         starts = [firmer + depth for depth in _FURTHER if depth == math.inf or firmer + depth + 1 < depth_of_tree]
         strengths = [partial(strength_at, start=start, wide=wide) for start in starts]
-        strengths += [partial(strength_at, start=0.0, wide=wide, growth=_SOFTER)] * softer
+        if softer:
+            strengths.append(partial(strength_at, start=0.0, wide=wide, growth=_SOFTER))
         return [cls.nested(base, sets, order, strength, atoms) for strength in strengths]
 
     @classmethod

@@ -38,9 +38,7 @@ class Released:
     @property
     def drawn(self) -> float:
         """How many independent draws the table is made of: units, or records."""
-        if self.units is None:
-            return self.size
-        return float(self.units.shape[0])
+        return self.size if self.units is None else float(self.units.shape[0])
 
     def resampled(self, number: int, *, rng: np.random.Generator) -> Floats:
         """Return the shares of records in bootstrap samples, a row each: of records, or of units with all rows."""

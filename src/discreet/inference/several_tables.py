@@ -24,15 +24,7 @@ from discreet.domain import Domain, Records
 from discreet.inference.bounds import UnseenCells
 from discreet.inference.combining import Combined, combine
 from discreet.inference.dependence import OpenDependence, hidden_cells
-from discreet.inference.functionals import (
-    Evaluated,
-    Functional,
-    Group,
-    groups_of,
-    known_functionals,
-    ordered,
-    restricted,
-)
+from discreet.inference.functionals import Evaluated, Functional, Group, confined, groups_of, known_functionals, ordered
 from discreet.inference.line import Draws, piece_ends
 from discreet.inference.models import FormulaDesign, regression
 from discreet.inference.population import Posterior
@@ -78,7 +70,7 @@ def estimate_tables(
     numbers = np.stack([*parts])  # table, number, 3, 2
     facts: list[dict[str, Any]] = []
     for group in groups:
-        masses = [restricted(group, t.records, Draws((t.counts / t.counts.sum())[None]))[1][0] for t in tables]
+        masses = [confined(group, t.records, Draws((t.counts / t.counts.sum())[None]))[1][0] for t in tables]
         facts.append({"group": group.label, "share": float(np.mean(masses))})
     limits = [
         functional.level and several.quantile(tables, place, functional.level, group)
@@ -296,13 +288,11 @@ class SeveralTables:
             slots |= dict.fromkeys(table.columns, table.number)  # noise of its own in each
         return {name: hidden_cells(tables, i, records, slots.get(name, 1)) for i, name in enumerate(names)}
 
-    def quantile(
-        self, tables: Sequence[Released], place: int, level: float, group: Group | None
-    ) -> tuple[float, float]:
+    def quantile(self, tables: Sequence[Released], axis: int, level: float, group: Group | None) -> tuple[float, float]:
         """Return the ends of a quantile's interval: where those of the shares up to each cell reach its level."""
-        codes = [table.records.columns[place] for table in tables]
+        codes = [table.records.columns[axis] for table in tables]
         support, places = np.unique(np.concatenate(codes), return_inverse=True)
-        low, high, _ = piece_ends(list(tables[0].domain.columns.values())[place], support)
+        low, high, _ = piece_ends(list(tables[0].domain.columns.values())[axis], support)
         order = np.argsort(low)[: np.count_nonzero(~np.isnan(low))]
         ranks = np.split(np.argsort(np.argsort(low))[places], np.cumsum(list(map(len, codes)))[:-1])
         inside = [rank < len(order) for rank in ranks]
@@ -325,13 +315,12 @@ class SeveralTables:
     def notes(self, used: Sequence[str], tables: Sequence[Released]) -> list[str]:
         """Say what counts once, and what of some columns together was not measured."""
         counts_once = list[str]()
-        if self.unit is not None:
-            forms = (
-                "each {!r} counts once, whatever its number of rows",
-                "each row counts once, and all rows of one {!r} vary together",
-            )
-            counts_once = [forms[tables[0].units is not None].format(self.unit)]
-        differences = [part for part in [self.domain.difference] if part is not None and part["of"] in used]
+        if self.unit is not None and tables[0].units is None:
+            counts_once = [f"each {self.unit!r} counts once, whatever its number of rows"]
+        elif self.unit is not None:
+            counts_once = [f"each row counts once, and all rows of one {self.unit!r} vary together"]
+        difference = self.domain.difference
+        differences = [] if difference is None or difference["of"] not in used else [difference]
         used = list(dict.fromkeys([*used, *(part["from"] for part in differences)]))
         if self.released.pairs_measured is None and len(used) > 1:  # of a certificate that does not say so
             return [*counts_once, "what columns do together holds where their tables of two columns were measured"]
@@ -340,10 +329,10 @@ class SeveralTables:
         notes = wording.lost_pairs(self.released.outcome, *together, unmeasured=not pairs <= self.measured)
         text = "{of} is {from} and a difference that was measured with it on merged cells"
         notes += map(text.format_map, differences)
-        assumed = (
-            "three or more columns were not measured together. It is assumed that nothing but their pairs links them"
-        )
-        return counts_once + notes + [assumed] * (len(used) > 2)
+        if len(used) > 2:
+            text = "three or more columns were not measured together"
+            notes.append(f"{text}. It is assumed that nothing but their pairs links them")
+        return counts_once + notes
 
     def summary(
         self,

@@ -177,7 +177,7 @@ def bounded(rows: Iterable[Estimate]) -> list[str]:
     """Return a note of the numbers that have bounds, if any."""
     names = ", ".join(dict.fromkeys(row.name for row in rows if row.bounds))
     note = "bounds: the interval allows for what the release does not tell, such as where in its cell each value lies: "
-    return [note + names] * bool(names)
+    return [note + names] if names else []
 
 
 _MARK = "(!)"
@@ -263,7 +263,7 @@ class Summary:
         for row in self.rows:
             mean, lower, upper = (self._text(row, value) for value in (row.mean, row.lower, row.upper))
             numbers = (mean, f"{row.sd:,.6g}", lower, upper, f"{row.effective_draws:,.0f}")
-            name = f"{row.name} {_MARK * bool(row.codes)}".rstrip()
+            name = f"{row.name} {_MARK}" if row.codes else row.name.rstrip()
             lines.append((str(row.group), name, about(row.share or 0.0), *numbers))
         if self.by:
             return lines

@@ -127,7 +127,7 @@ class TreeCounts:
         self._records, self._splits, self._sampling = records, splits, splits.sampling
         self._size = float(splits.evidence.sum())
         self._each = records / self._size
-        self._rounding = _ROUNDING * self._each**2 * (splits.sampling is not None)
+        self._rounding = 0.0 if splits.sampling is None else _ROUNDING * self._each**2
         self._variance = splits.variance * spread**2
         self._root = (0, len(alpha))
         self._nodes: dict[_Span, _Node] = {self._root: _Node(self._size, 0.0, 1, records, records)}
@@ -203,7 +203,7 @@ class TreeCounts:
         remainders = totals[:, None] - numbers
         low, high = max(0, int(remainders.min())), max(0, int(remainders.max()))
         guess = 2.0 ** round(math.log2(max(0.5, self._each * self._nodes[parent].evidence)))
-        rate = (step > 1) * -math.log1p(strength / guess)  # makes parts vary little
+        rate = -math.log1p(strength / guess) if step > 1 else 0.0  # makes parts vary little
         part, sibling = (self._masses[listed], step, rate), (self._masses[derived], step, rate)
         logs = self._told(derived, step * np.arange(low, high + 1.0)) + self._law(sibling, low, high) - math.log(step)
         logs = np.where(remainders < 0, -math.inf, logs[np.maximum(remainders - low, 0)])

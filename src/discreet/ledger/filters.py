@@ -78,14 +78,16 @@ class Currency:
 
     def words(self, cost: Cost) -> str:
         """Return a cost in words, rounded up."""
-        parts = [(self.loss, cost.loss), ("delta", cost.delta)][: 1 + (cost.delta > 0)]
-        return " and ".join([f"{name} {rounded_up(float(value))}" for name, value in parts])
+        loss = f"{self.loss} {rounded_up(float(cost.loss))}"
+        return f"{loss} and delta {rounded_up(float(cost.delta))}" if cost.delta > 0 else loss
 
     def of_budget(self, budget: Budget) -> Cost:
         """Return what anything that meets a budget costs at most: known before it is known how the budget is met."""
         return Cost(written(budget.epsilon), written(budget.delta))
 
-    limit = of_budget  # what all entries may cost, rounded down; a BudgetError where that cannot be promised
+    def limit(self, total: Budget) -> Cost:
+        """Return what all entries may cost. Raises BudgetError where that cannot be promised."""
+        return self.of_budget(total)
 
     def of_profile(self, profile: Profile, *, budget: Budget, total: Budget) -> Cost:
         """Return a release's cost, never above its budget's. Raises Infeasible where the profile does not meet that."""
@@ -98,10 +100,6 @@ class Currency:
     def _exact(self, profile: Profile, maximum: Cost, budget: Budget, total: Budget) -> Cost:
         """Return the epsilon of the budget, and the profile's delta there."""
         return Cost(maximum.loss, _rounded(profile.delta(budget.epsilon), _UP))
-
-    def allows(self, spent: Cost, cost: Cost, limit: Cost) -> bool:
-        """Return whether one more entry stays within the limit: exactly, and equality is allowed."""
-        return (spent + cost).within(limit)
 
     def worth(self, spent: Cost, total: Budget) -> tuple[float, float]:
         """Return a sum of costs as ``(epsilon, delta)``, rounded up."""

@@ -18,7 +18,7 @@ from discreet._core.text import as_written, harmless, rounded_down
 from discreet.domain import Domain
 from discreet.ledger.events import Book, Page, begin, lease, settle_entries
 from discreet.ledger.filters import CURRENCIES, Cost
-from discreet.ledger.request import DATA_DEPENDENT, Request, hash_of, require_total
+from discreet.ledger.request import DATA_DEPENDENT, FilePath, Request, hash_of, require_total
 from discreet.ledger.run import Run, require_planned, require_unseeded
 from discreet.ledger.store import shown, store_at
 from discreet.mechanisms import Mechanism
@@ -324,7 +324,7 @@ class Ledger:
 
     def _require_left(self, page: Page, cost: Cost) -> None:
         book, spent = self._book, page.last.spent
-        if book.currency.allows(spent, cost, book.limit):
+        if (spent + cost).within(book.limit):
             return
         (epsilon, delta), total = book.currency.left(spent, book.budget), book.budget
         raise Refused(
@@ -370,7 +370,6 @@ def _facts_of(request: Request, budget: Budget) -> dict[str, Any]:
 
 
 def _planned_parts(page: Page) -> list[dict[str, Any]]:
-    """Return the releases that were declared, of all plans."""
     return [part for event in page.reservations() for part in event.facts.get("parts", ())]
 
 
@@ -432,9 +431,7 @@ def reopened(ledger: Ledger | None, request: Request, stamp: Any, file: Path) ->
 # Which ledger pays: the one that is given, else the domain file's, else the environment's.
 
 
-def ledger_for(
-    ledger: Ledger | str | os.PathLike[str] | None, domain: Any, *, dataset: str | None = None
-) -> Ledger | None:
+def ledger_for(ledger: Ledger | FilePath | None, domain: Any, *, dataset: str | None = None) -> Ledger | None:
     """Return the ledger that pays, if any. Raises ParameterError of a wrong ``[ledger]``, or a data set without one."""
     if isinstance(ledger, Ledger):
         return ledger

@@ -333,7 +333,7 @@ class Request:
     def kept_output(self, *sources: Any) -> tuple[list[Path], str]:
         """Return the file that keeps the kernel's output until it is written, if any, and the request's SHA-256."""
         output, texts = self.output, (str, os.PathLike)
-        files = [beside(canonical(Path(path)), "output") for path in [output.path] if path]
+        files = [beside(canonical(Path(output.path)), "output")] if output.path else []
         terms = [
             *[os.fspath(source) if isinstance(source, texts) else type(source).__name__ for source in sources],
             *(self.attack or self.budget, self.domain and hash_of(self.domain), self.relation, self.unit),

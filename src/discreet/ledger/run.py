@@ -195,7 +195,8 @@ class Run:
         file, redraw, paid = None, False, None
         if (checkpoint := self.request.checkpoint) is not None:
             if self._reservation is not None:
-                paid = (self._reservation.facts["held"]["steps"], self._reservation.facts["held"]["sha256"])
+                outputs = self._reservation.facts["held"]
+                paid = (outputs["steps"], outputs["sha256"])
             file, redraw = mechanisms.StepsFile(checkpoint.path, mechanism, paid=paid, note=note), checkpoint.redraw
         calls: dict[str, Any] = {"stepped": watch.stepped, "evolved": watch.evolved, "guard": self._parts}
         return mechanisms.steps_taken(mechanism, x, rng=rng, file=file, redraw=redraw, **calls)

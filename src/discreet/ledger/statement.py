@@ -149,7 +149,7 @@ def left_after(
         unit = status.covers["unit"]  # a plan has none: what the ledger's is, is up to the release
         book.require_covered(guarantee.relation, unit=unit, kind=guarantee.kind)
         remainders.append(None)
-        if book.currency.allows(spent, book.currency.of_budget(budget), book.limit):
+        if (spent + book.currency.of_budget(budget)).within(book.limit):
             cost = book.currency.of_profile(guarantee.profile, budget=budget, total=book.budget)
             remainders[-1] = book.currency.left(spent + cost, book.budget)
     return status, remainders
@@ -329,7 +329,7 @@ def _entry_values(entry: Entry, dataset: str) -> dict[str, Any]:
         "privacy_unit": privacy_unit,
         "parameters": dict(entry.budget),
         "data_domain": entry.domain and f"Tables on the declared domain with SHA-256 {entry.domain}.",
-        "unprotected": {"replacement": "The number of records."}.get(entry.relation or ""),
+        "unprotected": "The number of records." if entry.relation == "replacement" else None,
         "adjacent": _BETWEEN.get(entry.relation or ""),
         "notes": notes,
     }

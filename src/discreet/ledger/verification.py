@@ -189,8 +189,10 @@ def _release_problems(entry: _Entry, book: Book, *, has_purposes: bool) -> Itera
         if has_purposes:
             yield "it does not say what it pays for"
     elif "mechanism" in released:
-        by_size = "size" in getattr(REGISTRY.get(purpose["mechanism"]["name"]), "__dataclass_fields__", ())
-        if any(purpose[key] != released[key] for key in ("mechanism", "records", *["size"] * by_size)):
+        keys = ["mechanism", "records"]
+        if "size" in getattr(REGISTRY.get(purpose["mechanism"]["name"]), "__dataclass_fields__", ()):
+            keys.append("size")
+        if any(purpose[key] != released[key] for key in keys):
             yield "what was released is not what was paid for"
         if sha256(purpose["domain"].encode()).hexdigest() != purpose["cells"]:
             yield "its domain does not have the hash that it states"
@@ -227,8 +229,8 @@ def _cost_problems(entry: _Entry, entries: Collection[_Entry], book: Book) -> It
     facts, purpose, paying = entry.facts, entry.purpose, entry
     if "part" in facts and (plan := _plan_of(entry, entries)) is not None:
         paying = plan
-    purposes = [part for part in [purpose] if part is not None]
-    releases = facts.get("parts", [{**part, "toml": part["domain"], "group": facts["group"]} for part in purposes])
+    releases = [] if purpose is None else [{**purpose, "toml": purpose["domain"], "group": facts["group"]}]
+    releases = facts.get("parts", releases)
     if paying.facts.get("free") or not releases:
         return
     if any("toml" not in release or release["mechanism"]["name"] not in {*REGISTRY, *MODELS} for release in releases):

@@ -235,7 +235,7 @@ class Mechanism(ABC):
         Infeasible
             When no value of the free parameter meets the budget; it names the nearest numbers that do.
         """
-        require_known(cls, fixed, *["relation"][: len(cls.traits.relations) - 1])
+        require_known(cls, fixed, *(["relation"] if len(cls.traits.relations) > 1 else []))
         relation = Relation(name=fixed.pop("relation", "replacement"), group=group)
         parameters = {name: value for name, value in fixed.items() if value is not None or name not in cls.traits.free}
         search = Search(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
@@ -19,6 +20,7 @@ _COARSER = 8  # points that one point of the coarser picture stands for
 _BLOCK = 32  # points of a block in the search for arcs
 _ROUNDING = 1e-12  # share of the diameter below which a reduced cost is rounding
 _NOTHING = 1e-14  # share of all masses below which what the total lacks is rounding
+_METRICS = {1.0: "cityblock", 2.0: "euclidean", math.inf: "chebyshev"}  # by norm
 
 
 class CertifiedProjection(NamedTuple):
@@ -45,9 +47,7 @@ class Metric:
 
     def distances(self, a: Floats, b: Floats) -> Floats:
         """Return the distance of every row of ``a`` from every row of ``b``."""
-        return np.asarray(
-            spatial.distance.cdist(a, b, {1.0: "cityblock", 2.0: "euclidean"}.get(self.norm, "chebyshev"))
-        )
+        return np.asarray(spatial.distance.cdist(a, b, _METRICS[self.norm]))
 
     def lengths(self, differences: Floats) -> Floats:
         """Return the norm of every row."""

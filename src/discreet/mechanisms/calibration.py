@@ -131,7 +131,7 @@ def one_solution(search: Search, *free: Free, promise: Callable[[Any], Guarantee
     (parameter,) = unknown
     if (value := solution(parameter)) is not None:
         return search.mechanism(**{parameter.name: value})
-    usual = parameter.usual or (parameter.low, parameter.high)[parameter.rising]
+    usual = parameter.usual or (parameter.high if parameter.rising else parameter.low)
     guarantee, request = promised(parameter, usual), _request_text(search, free)
     if parameter.name == "size":
         require_budget(guarantee, budget, request)
@@ -141,7 +141,7 @@ def one_solution(search: Search, *free: Free, promise: Callable[[Any], Guarantee
 def _request_text(search: Search, free: Sequence[Free]) -> str:
     """Write the budget, and which of the parameters that may be free are given."""
     names = [parameter.name for parameter in free]
-    size = f" at size {search.size}" * ("size" in names and search.size is not None)
+    size = f" at size {search.size}" if "size" in names and search.size is not None else ""
     values = [f" with {name} {as_written(search.parameters[name])}" for name in names if name in search.parameters]
     return "".join([str(search.budget), size, *values])
 
@@ -183,9 +183,7 @@ def scale_solution(law: NoiseLaw, budget: AnyBudget, promise: Callable[..., Guar
     if not law.pure:
         return None
     least = max(free.low, -float_at_most(-Fraction(promise(scale=1.0).profile.pure) / written(budget.epsilon)))
-    if least > free.high:
-        return None
-    return least
+    return None if least > free.high else least
 
 
 def least_threshold(search: Search, *, composed: bool = False) -> Any:

@@ -32,9 +32,7 @@ def sums(x: Any, closed: Any, columns: Sequence[int], statistic: Statistic) -> A
     work = statistic
     if columns or (closed and closed.differences):
         work = partial(_closed_sums, closed, columns, statistic)
-    if hasattr(x, "sums"):
-        return x.sums(work)
-    return work(x.parts())
+    return x.sums(work) if hasattr(x, "sums") else work(x.parts())
 
 
 def _closed_sums(closed: Domain, columns: Sequence[int], statistic: Statistic, parts: Iterator[Counts]) -> Any:
@@ -258,13 +256,14 @@ class ChosenTables:
         self._use, self.one_way = SlotUse.from_tables(facts, one_way, self.total)
         outcome_pairs, scored_pairs = measurable_pairs(facts.domain, facts.workload)
         self.candidates = outcome_pairs + scored_pairs  # two-way tables that may be measured
-        self.three_way: list[ThreeWayTables] = []  # of an outcome and two other columns: one item, or none
+        self.three_way: ThreeWayTables | None = None  # of an outcome and two other columns
         self._clearness = math.sqrt(facts.units) / (facts.scale * len(facts.sizes))  # of a record, in standard errors
         if facts.domain.outcome:
             from discreet.mechanisms.three_way_tables import ThreeWayTables
 
             tables = ThreeWayTables(facts, self.counts, self.total)
-            self.three_way += [tables] * (tables.number > 0)
+            if tables.number:
+                self.three_way = tables
 
     @cached_property
     def merged(self) -> list[Merged]:
@@ -279,7 +278,7 @@ class ChosenTables:
                 table.positive(self.total),
                 self.facts.scale / math.sqrt(table.units),
                 self.total * self._clearness,
-                fewest=max(_FEWEST * (name in domain.outcome), _MOST_MERGED * (i in told)),
+                fewest=max(_FEWEST if name in domain.outcome else 0, _MOST_MERGED if i in told else 0),
             )
             for (i, (name, column)), table in zip(columns, self.one_way, strict=True)
         ]
@@ -310,9 +309,7 @@ class ChosenTables:
 
     def cells(self, pair: Pair) -> tuple[Merged, Merged]:
         """Return the cells of each column on which a pair is measured."""
-        level = self.merged
-        if pair in self.clear:
-            level = self.fine
+        level = self.fine if pair in self.clear else self.merged
         return level[pair[0]], level[pair[1]]
 
     @cached_property
@@ -356,7 +353,7 @@ class ChosenTables:
     def _worth(self) -> tuple[Integers, Integers, Integers, Booleans]:
         levels = [[cells.count for cells in level] for level in (self.merged, self.fine)]
         shapes, finer = [[(counts[i], counts[j]) for i, j in self.candidates] for counts in levels]
-        units = sum([tables.units for tables in self.three_way])
+        units = 0 if self.three_way is None else self.three_way.units
         alike = self._use.alike(self.candidates)
         return self.facts.allocation.worth(self._gains(), shapes, finer, self.facts.scale, self.total, units, alike)
 
@@ -423,4 +420,5 @@ def number_of_records(facts: WideFacts, one_way: Sequence[OneWay]) -> float:
     sums, units = np.array([table.total() for table in counted]).T
     noisy, error = float(sums @ units / units.sum()), facts.scale / math.sqrt(float(units.sum()))
     stated = [float(totals.counts.sum()) for totals in facts.domain.published[:1]] + [float(facts.records)]
-    return next((total for total in stated if abs(noisy - total) <= 4.0 * error), max(1.0, noisy))
+    agreeing = [total for total in stated if abs(noisy - total) <= 4.0 * error]
+    return agreeing[0] if agreeing else max(1.0, noisy)

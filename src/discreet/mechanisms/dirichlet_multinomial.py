@@ -137,7 +137,7 @@ class DirichletMultinomial(HeldMechanism):
             if self._uniform and not quick:
                 prior = self.strength_units / (UNIT * cells)
                 profile = privacy.GroupUrn(size=self.size, prior=prior, cells=cells, n=n, group=group, bound=profile)
-        theorem = "T4" + ", chained" * isinstance(profile, ChainProfile)
+        theorem = "T4, chained" if isinstance(profile, ChainProfile) else "T4"
         chosen, caveat = ("cells", "prior"), Code("prior-share", {"share": self._strength / (self._strength + n)})
         return Guarantee.proved(profile, relation=relation, n=n, theorem=theorem, chosen=chosen, caveats=(caveat,))
 

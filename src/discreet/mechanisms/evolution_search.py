@@ -39,7 +39,7 @@ def predicted_loss(facts: EvolutionFacts, n: int) -> float:
     candidates = min(facts.candidates, cells or facts.candidates)
     nearest = min(facts.nearest, candidates)  # among so many a record's votes are spread
     places = candidates / nearest
-    width = 0.25 * places ** (-1.0 / d) * (places != cells)  # none where each cell is a candidate
+    width = 0.0 if places == cells else 0.25 * places ** (-1.0 / d)  # none where each cell is a candidate
     votes = n * (1 if facts.unit_votes else nearest)
     deviation = law_named(facts.noise).standard_deviation(facts.scale)
     if facts.noise == "laplace":
@@ -111,12 +111,14 @@ def chosen_evolution(search: Search) -> Any:
     if 2 * cells <= candidates:  # each cell becomes a candidate: a further step is more noise
         candidates, settings["steps"] = _DRAWS * max(candidates, cells * api.variations_each()), 1
     elif gaussian and api.quick and not {"nearest", "unit_votes"} & fixed.keys():
-        settings["nearest"] = next(votes for most, votes in (_VOTES, _NARROW)[columns <= 2] if ratio <= most)
+        all_votes = _NARROW if columns <= 2 else _VOTES
+        settings["nearest"] = next(votes for most, votes in all_votes if ratio <= most)
     settings = {"population": max(1, round(candidates / api.variations_each()))} | settings | fixed
     if settings["steps"] > 1 and gaussian:
         settings.setdefault("variant", "practical")
     if "population" not in fixed:
-        most = (_MOST_PROJECTED, MOST_CANDIDATES)[settings["steps"] == 1 or settings.get("variant") == "practical"]
+        unprojected = settings["steps"] == 1 or settings.get("variant") == "practical"
+        most = MOST_CANDIDATES if unprojected else _MOST_PROJECTED
         settings["population"] = max(1, min(settings["population"], most // api.variations_each()))
     evolution = _solved(search.with_parameters(**settings))
     if evolution.variant == "practical" and gaussian and "threshold" not in fixed:
@@ -140,7 +142,6 @@ def with_scales(evolution: Any, search: Search) -> Any:
 
 
 def _solved(search: Search) -> Any:
-    """Return an evolution with its noise solved for."""
     if search.parameters.get("noise", "gaussian") == "laplace":
         return least_threshold(search, composed=search.parameters["steps"] > 1)
     return least_scale(search.with_parameters(noise="gaussian"))

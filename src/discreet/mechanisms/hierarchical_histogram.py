@@ -179,7 +179,6 @@ class _TreeReading(CellReading):
     y: CellCounts
 
     def cell_shares(self, *, rng: np.random.Generator) -> CellShares:
-        """Return the shares of the leaves, along the tree."""
         tree = self.mechanism.projector.tree
         leaves = tree.in_order()
         return _LeafShares(self.mechanism.probabilities(self.y)[leaves], self.mechanism.sampling, tree, leaves)

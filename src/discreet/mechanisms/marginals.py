@@ -160,9 +160,7 @@ class Marginals(WideFacts, PartsMechanism):
         closed = self.closed(labels)
         table = partial(chosen_tables.sums, x, closed.domain, self.open)
         tables, _ = closed._stages(table, lambda exact, scale, _: exact + GAUSSIAN.draw(scale, len(exact), rng=rng))
-        if self.open:
-            return LabelledTables(labels, tables)
-        return tables
+        return LabelledTables(labels, tables) if self.open else tables
 
     def log_prob(self, y: CellCounts | LabelledTables, x: Parts) -> float:
         """Return the log-probability of an output: of discrete Gaussian masses, tables chosen by what came before."""
@@ -217,7 +215,7 @@ class Marginals(WideFacts, PartsMechanism):
             measure_column(i, q)
         for pair, q in choice.pairs:
             measure((tables[pair] if pair in choice.clear else choice.summed(pair, tables[pair])).ravel(), q)
-        for three_way in choice.three_way:
+        if (three_way := choice.three_way) is not None:
             groups = three_way.tables(MeasuredTables(choice, np.concatenate(parts)))
             for counts in table(partial(three_way.counts, groups)):
                 measure(counts, three_way.q)
@@ -252,7 +250,6 @@ class Marginals(WideFacts, PartsMechanism):
         return Guarantee.proved(profile, relation=relation, n=n, theorem="T20", chosen=facts, caveats=tuple(caveats))
 
     def _noise(self, relation: Relation, n: int) -> Profile:
-        """Return the profile of all noisy counts."""
         if relation.name == "replacement" and not self.open and max(self.sizes) == 1:
             # one cell: replaced records change nothing, added ones its count
             return privacy.ConstantProfile(value=0.0)

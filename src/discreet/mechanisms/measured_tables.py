@@ -51,7 +51,8 @@ class MeasuredTables:
         self.scores, last = np.split(self._y[choice.scored :], [len(self.facts.pairs)])
         *split, self.last_counts = np.split(last, np.cumsum(choice.lengths))
         parts = iter(split)
-        self.last = {y for tables in choice.three_way for y in tables.outcomes} - self.facts.given_cells.keys()
+        outcomes = choice.three_way.outcomes if choice.three_way is not None else ()
+        self.last = {*outcomes} - self.facts.given_cells.keys()
         for i, q in choice.repeats:
             table, further = self.one_way[i], (q * self.facts.multiples[i]) ** 2.0
             first = table.units / further[-1]
@@ -70,7 +71,7 @@ class MeasuredTables:
         domain, slot_pairs = self.facts.domain, dict[tuple[str, ...], list[Pair]]()
         for pair in domain.dependencies:  # in all slots, which follow one map
             slots = [0 if domain.slots is None else int(domain.slots[i]) for i in pair]
-            texts = [domain.names[i].removesuffix(f" ({k})" * (k > 0)) for i, k in zip(pair, slots, strict=True)]
+            texts = [domain.names[i].removesuffix(f" ({k})" if k else "") for i, k in zip(pair, slots, strict=True)]
             slot_pairs.setdefault(tuple(texts), []).append(pair)
         maps = [(pairs, pair_losses.released_cells(self, pairs)) for pairs in slot_pairs.values()]
         self.dependencies = tuple([(*pair, cells) for pairs, cells in maps for pair in pairs])
@@ -82,7 +83,8 @@ class MeasuredTables:
         first = [q * multiples for q, multiples in zip(facts.allocation.first, facts.multiples, strict=True)]
         further = [q * facts.multiples[i] for i, q in choice.repeats]
         two_way = [np.full(self.noisy[pair].size, q) for pair, q in choice.pairs]
-        two_way += [np.full(len(self.last_counts), tables.q) for tables in choice.three_way]
+        if choice.three_way is not None:
+            two_way.append(np.full(len(self.last_counts), choice.three_way.q))
         q = np.concatenate([*first, np.zeros(len(facts.pairs)), *further, *two_way])
         noise = np.rint(facts.scale * q * rng.normal(size=len(self._y))).astype(np.int64)
         draw = MeasuredTables(choice, self._y + noise, self.total)
@@ -132,7 +134,7 @@ class MeasuredTables:
         several: list[tuple[tuple[int, ...], Floats, float]] = [
             (pair, self.noisy[pair], scale / q) for pair, q in self.choice.pairs
         ]
-        for three_way in self.choice.three_way:
+        if (three_way := self.choice.three_way) is not None:
             several += [(table.columns, y.reshape(table.shape), error) for table, y, error in three_way.noisy(self)]
         for columns, counts, error in several:
             cells = np.unravel_index(np.arange(counts.size), counts.shape)
@@ -358,7 +360,7 @@ class MarginalsReading(Reading):
         choice = self.measured.choice
         ordered = [column.on_a_line for column in domain.columns.values()]
         coarse, fine = [list(map(Merged.texts, level, texts, ordered)) for level in (choice.merged, choice.fine)]
-        three_way = [table for tables in choice.three_way for table in tables.tables(self.measured)]
+        three_way = [] if choice.three_way is None else choice.three_way.tables(self.measured)
         groups_of = {table.columns: list(zip(*table, strict=True)) for table in three_way}
         labels: dict[str, list[str | None]] = {name: [] for name in (TABLE, *domain.names)}
         for columns, places, counts, _ in tables:

@@ -232,7 +232,7 @@ def clear_covariance(
     (a, b), counts = table.excess.shape, measured.choice.counts
     level = measured.values[(a, b) != (counts[pair[0]], counts[pair[1]])]
     rows, sizes = [level[i][0] for i in pair], [len(level[i]) for i in pair]
-    lengths = math.prod(float(np.linalg.norm(row)) for row in rows)
+    lengths = float(np.linalg.norm(rows[0]) * np.linalg.norm(rows[1]))
     if lengths > 0.0 and (sizes[0] == 1 or a == 2) and (sizes[1] == 1 or b == 2) and a * b > 4:
         covariance = np.outer(*rows).ravel() / lengths
         error = math.sqrt(float(covariance**2 @ np.broadcast_to(table.error, (a, b)).ravel() ** 2))
@@ -271,7 +271,8 @@ def strong_pairs(measured: MeasuredTables, model: LatentClasses, rng: np.random.
         table = nearest_table(noisy, a, b, covariance)
         noisier = nearest_table(table + centred(error * rng.normal(size=table.shape)), a, b, covariance[:0])
         noise, gap = (0.5 * float(np.abs(other - table).sum()) for other in (noisier, modelled))
-        gains = [gap - _NOISES * noise] * (gap > max(_NOISES * noise, _LEAST_GAP)) + [lost] * (lost >= _LEAST_LOST)
+        gains = [lost] if lost >= _LEAST_LOST else []
+        gains += [gap - _NOISES * noise] if gap > max(_NOISES * noise, _LEAST_GAP) else []
         if gains:
             missed.append((-max(gains), pair, table))
     tree = list(range(len(shares)))  # of each column, the least column that it is linked with

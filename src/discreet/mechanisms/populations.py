@@ -269,7 +269,6 @@ class EvolutionFacts:
         return np.asarray(totals / totals.sum())
 
     def _within(self, candidates: Records, noisy: CellCounts) -> Floats:
-        """Return the probabilities of the candidates of one population."""
         if self.variant != "projection":
             weights = self._weights(noisy)
             if not weights.any():

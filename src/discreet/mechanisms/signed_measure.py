@@ -248,9 +248,7 @@ class SignedMeasure(NoisyCounts):
     def forecast(self, n: int, like: Commonness | None = None) -> Forecast:
         """Return the bound, and that fewer points would lower it, where they are given; each draw is projected."""
         noise = super().forecast(n)
-        work = 1
-        if self.cells.coordinates > 1:
-            work = self.cells.coordinates * self.cells.count**2
+        work = self.cells.coordinates * self.cells.count**2 if self.cells.coordinates > 1 else 1
         noise = replace(noise, draws=max(2, min(32, _PREDICTED_WORK // work)))
         if self.points is None:
             return noise

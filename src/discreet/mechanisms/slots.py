@@ -125,9 +125,7 @@ class SlotUse:
         # all, by how much of its square is noise. tables: variances of noise of scale 1, and shares.
         margins = {(i, -1): column for i, column in enumerate(coarse)}
         for (i, column), start in product(enumerate(coarse), self.starts.tolist()):
-            mean = column
-            if self.nested[self.tables[start]]:
-                mean = margins[i, self.start[start - 1]]
+            mean = margins[i, self.start[start - 1]] if self.nested[self.tables[start]] else column
             used = self.share((min(i, start), max(i, start)))
             if (says := self._says(i, start)) is not None:
                 mean = self.shares[i] * says + 1e-12

@@ -96,7 +96,6 @@ class _SharesOfLabels(LabelReading, readings.CellReading):
     mechanism: StabilityHistogram
 
     def cell_shares(self, *, rng: Generator) -> readings.CellShares:
-        """Return the shares of the labels that remain."""
         if not self.y.distinct:
             return _BaseShares(np.zeros(0), "iid", self.mechanism.domain)
         return readings.ListedShares(self.y.frequencies.astype(float), self.mechanism.sampling, self.y.records.take)
@@ -109,7 +108,6 @@ class _BaseShares(readings.CellShares):
     domain: Domain
 
     def records_in(self, items: Integers, *, rng: Generator) -> Records:
-        """Return the records of no items."""
         return self.domain.draw_base(0, rng)
 
     def draw(self, size: int, *, rng: Generator, portion: readings.Portion = readings.WHOLE) -> Iterator[Records]:

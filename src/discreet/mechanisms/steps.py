@@ -141,7 +141,6 @@ class _Checkpoint(NamedTuple):
 
 
 def _checkpoint_at(path: Path) -> _Checkpoint:
-    """Return what a checkpoint holds."""
     require_settled(path)
     if not os.path.lexists(path):
         return _Checkpoint("", [], None)

@@ -172,12 +172,13 @@ def with_last_columns(
             fits.append(_Fit(GroupedTable((i,), (level,)), groups, np.moveaxis(target, pair.index(i), 0), cells))
         for fit in fits * _CYCLES:
             fit.meet(probabilities)
-        for (columns, levels), counts, error in choice.three_way[0].noisy(measured):
+        assert choice.three_way is not None
+        for (columns, levels), counts, error in choice.three_way.noisy(measured):
             if columns[0] != y:
                 continue
             target = counts.reshape(levels[0].count, -1).T / measured.total
             fit = _Fit(GroupedTable(columns[1:], levels[1:]), levels[0].grouping(fine), target, cells)
-            if fit.is_clear(probabilities, error / measured.total):
+            if fit.denoise(probabilities, error / measured.total):
                 fits.append(fit)
                 for _ in range(_ROUNDS):
                     fit.meet(probabilities)
@@ -214,8 +215,8 @@ class _Fit:
         probabilities *= step[self._places]
         probabilities /= probabilities.sum(axis=1, keepdims=True)
 
-    def is_clear(self, probabilities: Floats, error: float) -> bool:
-        """Return whether a table of three columns says more than its noise, of which the target is then freed."""
+    def denoise(self, probabilities: Floats, error: float) -> bool:
+        """Free the target of its noise. Return False, and change nothing, where it says no more than noise does."""
         # Only what its tables of two columns do not tell: a gap is prior, of a variance that grows with a cell's own
         # under a change of its odds, and noise.
         sums = _modelled(probabilities, self._places, len(self.factors), self._groups)

@@ -9,10 +9,9 @@ from functools import cached_property, lru_cache, reduce
 from math import prod
 
 import numpy as np
-import numpy.typing as npt
 
 from discreet._core.lazy import special
-from discreet._core.numeric import Floats, Integers
+from discreet._core.numeric import Booleans, Floats, Integers
 from discreet.domain import Domain, Records
 from discreet.mechanisms.noise import NoiseLaw
 
@@ -171,9 +170,7 @@ def chosen_levels(domain: Domain, n: int, law: NoiseLaw, scales: Sequence[float]
     return tuple(level[options[errors.argmin()]].tolist())
 
 
-def _predicted_errors(
-    tree: Tree, domain: Domain, n: int, measured: npt.NDArray[np.bool_], spread: Floats, occupied: float
-) -> Floats:
+def _predicted_errors(tree: Tree, domain: Domain, n: int, measured: Booleans, spread: Floats, filled: float) -> Floats:
     """Return the predicted error for each row of measured levels, with noise of standard deviations ``spread``."""
     # Splitting a node into halves whose counts have variance v moves E|N(0, v/2)| records by the distance of the
     # halves, and half of the node's at most, as below the last measured level. Categories are all at distance 1.
@@ -189,7 +186,7 @@ def _predicted_errors(
     levels = [np.full(len(measured), uncut)]
     for level in range(measured.shape[1], 0, -1):
         precision = precision + measured[:, level - 1]
-        splits = occupied * (tree.nodes(level) - tree.nodes(level - 1))
+        splits = filled * (tree.nodes(level) - tree.nodes(level - 1))
         c = tree.column_cut(level)
         cuts = tree.cuts[level][c]
         distance, most = 1.0, min(0.5, 2.0 ** (cuts - 1) / tree.sizes[c])

@@ -99,7 +99,7 @@ class UrnHistogram(PitmanYorUrn):
     def guarantee(self, relation: Relation = NEIGHBOURS, *, n: int) -> Guarantee:
         """Return theorem T12 for a table of ``n`` records."""
         n, group = require_neighbours(self, relation, n)
-        delta = moved_mass(self.size, self.strength, n, group) * (self.domain.size != 1)
+        delta = 0.0 if self.domain.size == 1 else moved_mass(self.size, self.strength, n, group)
         return Guarantee(
             relation=relation,
             n=n,

@@ -121,7 +121,7 @@ class Allocation:
         losses = [np.array([1.0 / a**2 + 1.0 / b**2 for a, b in level]) for level in (shapes, finer)]
         outcomes = np.flatnonzero(fine_cost[:first_scored] > 0.0)
         part = OUTCOMES[len(scores) > 0] * min(1.0, first_scored / max(1, len(self.cost) - 1))
-        share, nothing = int(part * self.remaining) * bool(outcomes.size), np.zeros(len(outcomes))
+        share, nothing = int(part * self.remaining) if outcomes.size else 0, np.zeros(len(outcomes))
         outcome_q = _whole(fine_cost[outcomes], np.ones_like(outcomes), nothing, max(0, share - reserved))
         remaining = self.remaining - reserved - int(outcome_q @ outcome_q)
         clear_outcomes = dearer[outcomes] > 0.0
@@ -360,7 +360,8 @@ class WideFacts:
     def nodes(self) -> list[Nodes | None]:
         """The nodes that are counted of each long ordered column; None of another, of which cells are."""
         columns = self.domain.measured_columns.values()
-        long_sizes = [int(column.size or 0) * (column.on_a_line and (column.values or 0) > _LONG) for column in columns]
+        long = [column.on_a_line and (column.values or 0) > _LONG for column in columns]
+        long_sizes = [int(column.size or 0) if is_long else 0 for column, is_long in zip(columns, long, strict=True)]
         if not any(long_sizes):
             return [None] * len(columns)
         from discreet.mechanisms.tree import Nodes

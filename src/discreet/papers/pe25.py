@@ -157,7 +157,7 @@ def ball_packing(radius: float, dimension: int, *, distance: float, norm: float 
     """
     settled_norm(norm)
     ratio = real("radius", radius, above=0) / real("distance", distance, above=0)
-    pair = math.log(2) * (ratio >= 0.5)
+    pair = math.log(2) if ratio >= 0.5 else 0.0
     return max(pair, dimensions(dimension) * math.log(ratio)), dimension * math.log1p(2 * ratio)
 
 

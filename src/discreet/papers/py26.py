@@ -217,5 +217,7 @@ def vanishing_delta_rate(n: float, d: int, *, published: bool = False) -> float:
     """
     sizes(n=n, d=d)
     real("n", n, above=1)
-    power = {1: 1.0 if published else 0.5, 2: 1.5}.get(d, 1 / d)
+    power = 1.5 if d == 2 else 1 / d
+    if d == 1 and not published:
+        power = 0.5
     return math.pow(n, -1 / max(d, 2)) * math.pow(math.log(n), power)

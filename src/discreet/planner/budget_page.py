@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
@@ -21,7 +21,7 @@ from discreet.domain import Column, Domain
 from discreet.ledger import Ledger, ledger_for, left_after
 from discreet.planner.cells import chosen_cells
 from discreet.planner.options import numbers_of
-from discreet.planner.predicted import PairErrors, Rehearsal
+from discreet.planner.predicted import PairErrors, Progress, Rehearsal
 from discreet.privacy import AnyBudget, Budget, Risk, TradeOff, against_guessing
 from discreet.releases import budget_of, delta_caveats
 
@@ -67,9 +67,8 @@ def budgets_around(budget: AnyBudget) -> list[AnyBudget]:
         raise ParameterError("a page of budgets needs an epsilon above 0. Give epsilon=...")
     steps = [k / _PER_DECADE for k in range(-_EACH_WAY, _EACH_WAY + 1) if k]
     rounded = {round(least + float(about((own - least) * 10.0**step, 2)), 12) for step in steps}
-    return [
-        replace(cast("Any", budget), **{name: x}) for x in sorted({own, *(x for x in rounded if least < x <= largest)})
-    ]
+    limits = sorted({own, *(x for x in rounded if least < x <= largest)})
+    return [replace(cast("Any", budget), **{name: x}) for x in limits]
 
 
 def options_of(budget: AnyBudget) -> dict[str, str]:
@@ -80,9 +79,7 @@ def options_of(budget: AnyBudget) -> dict[str, str]:
     return numbers
 
 
-def plans_around(
-    plan: Plan, rehearsal: Rehearsal | None, progress: Callable[[int, int], None] | None = None
-) -> tuple[list[tuple[Plan, PairErrors | None]], int]:
+def plans_around(plan: Plan, rehearsal: Rehearsal | None, progress: Progress = None) -> tuple[Plans, int]:
     """Return a plan for each of several budgets, least first, and the place of the one that is there already."""
     own, plans = plan.comparison.budget, []
     budgets = budgets_around(own)
@@ -110,7 +107,7 @@ def page(
     """Return the page as text; ``arguments``: those of the ledger, as a release has them."""
     comparison = plans[current][0].comparison
     budgets = budget_texts(plans, ledger=ledger, arguments=arguments, rehearsal=rehearsal)
-    by_mechanism = groupby(budgets, key=lambda texts: texts["mechanism"])
+    groups = groupby(budgets, key=lambda texts: texts["mechanism"])
     errors, given = comparison.errors_without_privacy.items(), _percent(comparison.budget)
     slider, *_ = numbers_of(comparison.budget)
     named, unit = ("limit", " %") if given else ("epsilon", "")
@@ -130,9 +127,7 @@ def page(
         "ledger": ledger,
         "left_now": ledger and _left_now(ledger),
         "samples": [error_texts(comparison.domain, *error)[0] for error in errors],
-        "chosen": wording.chosen_at(
-            named, [(name, [x["amount"] + unit for x in group]) for name, group in by_mechanism]
-        ),
+        "chosen": wording.chosen_at(named, [(name, [x["amount"] + unit for x in group]) for name, group in groups]),
         "slider": wording.SLIDERS[slider].format(*given),
         "like": wording.LIKE[comparison.reference.table is not None],
         "data": data,
@@ -273,7 +268,7 @@ def _pair_texts(pairs: PairErrors, rehearsal: Rehearsal) -> dict[str, Any]:
     return {
         "texts": texts,
         "values": [float(text.removesuffix(" %")) for text in texts],
-        "measured": "about " * (number != round(number)) + f"{round(number):,} of {len(errors):,}",
+        "measured": ("" if number == round(number) else "about ") + f"{round(number):,} of {len(errors):,}",
         "rows": rows,
     }
 
@@ -309,11 +304,12 @@ def _left(plans: Sequence[Plan], ledger: Ledger | None) -> list[str | None]:
 
 
 def _left_now(ledger: Ledger) -> str:
-    """Say what a ledger has left now."""
     status = ledger.status()
     total, amounts, delta = status.budget, status.left, status.budget["delta"] > 0.0
-    budget = f"epsilon {as_written(total['epsilon'])}" + f", delta {as_written(total['delta'])}" * delta
-    further = " Further releases may cost that much together." * (status.currency != "sums")
+    budget = f"epsilon {as_written(total['epsilon'])}"
+    if delta:
+        budget += f", delta {as_written(total['delta'])}"
+    further = "" if status.currency == "sums" else " Further releases may cost that much together."
     left = wording.amounts(amounts["epsilon"], amounts["delta"], with_delta=delta)
     return f"Of {budget}, {left} is left now.{further}"
 

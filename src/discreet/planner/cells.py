@@ -66,23 +66,21 @@ def calibrated(
     return mechanism
 
 
-def with_cells(
-    domain: Domain, mechanism_type: type[Mechanism], *, n: int, size: int | None = None, **sizes: Any
-) -> Domain:
+def with_cells(domain: Domain, kind: type[Mechanism], /, *, n: int, size: int | None = None, **sizes: Any) -> Domain:
     """Return the domain with cells for every continuous numeric column, where the mechanism needs them."""
     # They are the power of two of the least error that is predicted without a reference, or what the mechanism says.
     # Columns with a base measure of their own keep it and stay continuous.
     columns = [name for name, c in domain.columns.items() if not c.finite and not c.open and c.base is None]
-    if not columns or not mechanism_type.traits.needs_cells:
+    if not columns or not kind.traits.needs_cells:
         return domain
-    cells = mechanism_type.traits.cells_each
+    cells = kind.traits.cells_each
     if cells is None:
 
         @cache
         def judged(cells: int) -> Mechanism:
             _cut(domain, columns, cells)  # refused where a column cannot have them
             plain = _cut(domain, columns, cells, judged=True)
-            mechanism: Mechanism = mechanism_type.calibrated(domain=plain, n=n, size=size, **sizes)
+            mechanism: Mechanism = kind.calibrated(domain=plain, n=n, size=size, **sizes)
             return mechanism
 
         declared = [column.size for name, column in domain.columns.items() if name not in columns]
@@ -170,8 +168,9 @@ def _exponent(judged: Callable[[int], Mechanism], columns: int, *, n: int, size:
         except DiscreetError:
             return math.inf
         share = mechanism.forecast(n).lost
-        elsewhere = share / 12.0 * (len(mechanism.domain.columns) > 1)
-        return moved + planner.width_error(mechanism.domain) + elsewhere + _REFUSED * share * (share > POOR_UTILITY)
+        elsewhere = share / 12.0 if len(mechanism.domain.columns) > 1 else 0.0
+        refused = _REFUSED * share if share > POOR_UTILITY else 0.0
+        return moved + planner.width_error(mechanism.domain) + elsewhere + refused
 
     while search and best < maximum and error(best + 1) < (1.0 - _GAIN) * error(best):
         best += 1
@@ -291,7 +290,7 @@ def chosen_mechanism(request: Request, facts: PublicFacts) -> tuple[Mechanism, s
         parameters["points"] = public_table(os.fspath(parameters["points"]), facts.domain)
     sizes = {"n": facts.n, "budget": request.required_budget(), "size": request.size, "group": request.group}
     mechanism = calibrated(request.mechanism, facts.domain, parameters, relation=request.between.name, **sizes)
-    why = f"{request.mechanism}: {('asked for', 'draws several tables')[request.several]}"
+    why = f"{request.mechanism}: " + ("draws several tables" if request.several else "asked for")
     if request.parameters.get("sampling") == "stratified" and not mechanism.forecast(facts.n or 0).stratified:
         why += ". It draws records as its law demands, so that stratified has no effect"
     return mechanism, why

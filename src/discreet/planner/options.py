@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property, partial
 from itertools import pairwise
@@ -18,7 +18,7 @@ from discreet.domain import Domain
 from discreet.ledger import Request
 from discreet.mechanisms import Forecast, Mechanism, NoiseLaw, first_names, named
 from discreet.planner.cells import calibrated, with_sampling
-from discreet.planner.predicted import Reference, mean_lengths, predicted_errors, sampling_errors, summed
+from discreet.planner.predicted import Progress, Reference, mean_lengths, predicted_errors, sampling_errors, summed
 from discreet.privacy import AnyBudget, Guarantee, Relation, Unit
 from discreet.releases import POOR_UTILITY, headline, weak_attack
 
@@ -234,9 +234,7 @@ def private_step(mechanism: Mechanism) -> tuple[Any, ...]:
     return type(mechanism).log_prob, {name: value for name, value in values.items() if value is not None}
 
 
-def compared(
-    comparison: PlanRequest, *, sized: bool, progress: Callable[[int, int], None] | None = None
-) -> tuple[Option, ...]:
+def compared(comparison: PlanRequest, *, sized: bool, progress: Progress = None) -> tuple[Option, ...]:
     """Return an option for each mechanism of a request, best first."""
     names = first_names() if comparison.mechanisms is None else list(comparison.mechanisms)
     options: list[Option] = []
@@ -268,7 +266,7 @@ def _ranked(options: Sequence[Option]) -> tuple[Option, ...]:
         return option.mechanism is None, option.poor, enough and option.last_resort
 
     def order(option: Option) -> tuple[Any, ...]:
-        return *group(option), rank(option), (option.share_not_from_data or 0.0) * (option.w1 is None)
+        return *group(option), rank(option), 0.0 if option.w1 is not None else option.share_not_from_data or 0.0
 
     if not options:
         return ()
@@ -390,7 +388,7 @@ def fewer_cells(comparison: PlanRequest) -> str | None:
         return None
     if most < 2:
         return f"{budget} is too little for {counted(n, 'record')}, whatever the cells. Allow a larger one"
-    together = ", all columns counted together" * (len(domain.columns) > 1)
+    together = ", all columns counted together" if len(domain.columns) > 1 else ""
     return f"{counted(n, 'record')} at {budget} support about {most:,} cells{together}. Declare fewer"
 
 

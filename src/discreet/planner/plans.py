@@ -18,7 +18,7 @@ from discreet.ledger import Ledger, Replacement, Request
 from discreet.mechanisms import Mechanism, shown_cells
 from discreet.planner.cells import chosen_cells, require_current, with_units
 from discreet.planner.options import Option, PlanRequest, compared, fewer_cells, private_step, rank, tried_remedies
-from discreet.planner.predicted import Reference
+from discreet.planner.predicted import Progress, Reference
 from discreet.privacy import AnyBudget, Unit
 from discreet.releases import poor_utility
 
@@ -170,7 +170,7 @@ class Plan:
 
     def _conclusion(self, tried: list[str] | None) -> list[str]:
         best = next(iter(self.feasible), None)
-        instead = [advice for advice in [fewer_cells(self.comparison)] if advice and tried is None]
+        instead = list(filter(None, [fewer_cells(self.comparison)])) if tried is None else []
         if best is None or best.forecast is None:
             return ["No mechanism can release this table. Each says why below", *(tried or instead)]
         if not best.poor:
@@ -269,7 +269,9 @@ class Plan:
             if readings:
                 parameters += f"; the same private step, read otherwise: {', '.join(readings)}"
             largest = option.largest_size
-            size = f"{largest:,}{'+' * (largest == most)}" if largest is not None else ""
+            size = "" if largest is None else f"{largest:,}"
+            if largest == most:
+                size += "+"
             errors = _estimate(option.w1), _estimate(option.times_sampling, 2)
             cells = rounded_up(getattr(option, self._header[1]) or 0.0), wording.marked_share(option.forecast)
             rows.append((option.name, *cells, *errors, size, parameters))
@@ -277,7 +279,7 @@ class Plan:
 
     @property
     def _header(self) -> Sequence[str]:
-        return (_HEADER[0], ("delta", "epsilon")[self.comparison.request.attack is not None], *_HEADER[2:])
+        return (_HEADER[0], "delta" if self.comparison.request.attack is None else "epsilon", *_HEADER[2:])
 
     def __str__(self) -> str:
         return "\n".join([*lines_of(self.advice), self.text])
@@ -286,7 +288,7 @@ class Plan:
     def text(self) -> str:
         """The table and what follows it, without :attr:`verdict`, no wider than the terminal or ``COLUMNS``."""
         comparison, rows = self.comparison, self.rows()
-        noun = ("record", "unit")[bool(comparison.domain.tables)]
+        noun = "unit" if comparison.domain.tables else "record"
         size, cells = counted(comparison.size, noun), _cells(comparison.domain)
         lines = lines_of([f"{size} from {comparison.n:,}, {comparison.budget}, {cells}"])
         if self._promise is not None and comparison.request.attack is None:
@@ -294,16 +296,16 @@ class Plan:
         calibrated, header = [row for row in rows if any(row[1:-1])], self._header
         heading, *beside = aligned([row[:-1] for row in (header, *calibrated)], left=len(header))
         fits = len(lines_of([max(heading, *beside, key=len)])) == 1
-        lines += [heading] * (fits and bool(calibrated))
+        if fits and calibrated:
+            lines.append(heading)
         for row, line in zip(calibrated, beside, strict=True):
             numbers = [f"{name} {cell}" for name, cell in zip(header[1:-1], row[1:-1], strict=True) if cell]
             lines += [line] if fits else [row[0], *lines_of([", ".join(numbers)], "    ")]
             lines += lines_of([row[-1]], "    ")
-        conclusion = "No mechanism meets this request."
-        if self.feasible:
-            conclusion = f"Chosen: {self.why}."
+        conclusion = f"Chosen: {self.why}." if self.feasible else "No mechanism meets this request."
         sentences = [f"{', '.join(names)}: {why}" for why, names in self._refused.items()]
-        sentences[:0] = ["Other mechanisms, and why not:"] * bool(sentences and self.feasible)
+        if sentences and self.feasible:
+            sentences.insert(0, "Other mechanisms, and why not:")
         return "\n".join([*lines, *lines_of([conclusion, *self._meaning, *self.notes, *sentences])])
 
     @property
@@ -328,7 +330,7 @@ class Plan:
                 told.append(f"{sentence(wording.lost(option.forecast))}.")
             if option.w1 is not None:
                 columns = [*self.comparison.domain.columns.values()]
-                scale = ("ranges", "unit")[len(columns) == 1 and columns[0].on_a_line]
+                scale = "unit" if len(columns) == 1 and columns[0].on_a_line else "ranges"
                 told.append(wording.single(f"error-in-{scale}", error=about(option.w1, 4)))
         if self._promise is not None:
             detection = privacy.Risk(detection=0.99, false_alarms=0.01).reached(self._promise.profile)
@@ -415,9 +417,7 @@ def plan(
     return planned(comparison, largest_sizes=largest_sizes, progress=progress)
 
 
-def planned(
-    comparison: PlanRequest, *, largest_sizes: bool, progress: Callable[[int, int], None] | None = None
-) -> Plan:
+def planned(comparison: PlanRequest, *, largest_sizes: bool, progress: Progress = None) -> Plan:
     """Return the plan of a request."""
     return Plan(comparison=comparison, options=compared(comparison, sized=largest_sizes, progress=progress))
 

@@ -8,7 +8,7 @@ release of nothing but prior look perfect). What drawing ``size`` records adds i
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
@@ -39,6 +39,7 @@ _ANALYSIS = "discreet.inference"  # which stands above this package: loaded by n
 _MEANS = 400  # draws of a posterior
 _REHEARSED = 1 << 20  # records: more of them have hardly less error
 
+Progress = Callable[[int, int], None] | None
 _Shares = tuple[Any, Floats]  # codes of a column, and the share of the records that has each
 
 

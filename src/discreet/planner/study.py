@@ -229,9 +229,7 @@ def plan_together(requests: Sequence[Request], budget: AnyBudget, *, shares: Seq
             raise ParameterError(f"{request.part}: parameters are of a mechanism. Name it, or leave them out")
     _require_one_table(requests)
     fractions = _fractions([1.0] * len(requests) if shares is None else shares)
-    start = 1.0
-    if not budget.pure:
-        start = 1.0 / math.sqrt(sum(share * share for share in fractions))
+    start = 1.0 if budget.pure else 1.0 / math.sqrt(sum(share * share for share in fractions))
     budgets = [_part_budget(budget, share, start) for share in fractions]
     candidates, complete = requests, list(map(_completed, requests, budgets))
     for _ in range(_ROUNDS):
@@ -277,7 +275,6 @@ def _require_one_table(requests: Sequence[Request]) -> None:
 
 
 def _fractions(shares: Sequence[float]) -> list[float]:
-    """Return the fractions of the whole that shares are."""
     checked = [real("share", share, above=0, most=1e6) for share in shares]
     return [share / math.fsum(checked) for share in checked]
 

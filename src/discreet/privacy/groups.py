@@ -12,18 +12,9 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from discreet._core import numeric
 from discreet._core.boundary import sealed
-from discreet._core.numeric import (
-    Floats,
-    Integers,
-    LogRatio,
-    least_value,
-    log_beta_binomial,
-    log_error,
-    log_rising,
-    not_above,
-    up,
-)
+from discreet._core.numeric import Floats, Integers, LogRatio, least_value, log_beta_binomial, log_rising, not_above, up
 from discreet.privacy.profile import Profile
 
 _MOST_ENTRIES = 1_000_000
@@ -167,7 +158,7 @@ class GroupUrn(Profile):
         if not self._pairs:
             return self.bound.delta(epsilon)
         epsilon = not_above(epsilon)
-        slack = math.exp(log_error(self.size, self.n + self.prior * self.cells)) * (1.0 + 1e-9)
+        slack = math.exp(numeric.log_error(self.size, self.n + self.prior * self.cells)) * (1.0 + 1e-9)
         delta = up(max(pair.delta(epsilon) for pair in self._pairs) * slack)
         if self.exact:
             return delta

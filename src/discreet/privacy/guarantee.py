@@ -54,7 +54,8 @@ class Budget:
             raise BudgetError("epsilon and delta are both 0, which allows no release that depends on the data")
 
     def __str__(self) -> str:
-        return f"epsilon {as_written(self.epsilon)}{f', delta {as_written(self.delta)}' * bool(self.delta)}"
+        epsilon = f"epsilon {as_written(self.epsilon)}"
+        return f"{epsilon}, delta {as_written(self.delta)}" if self.delta else epsilon
 
     def excess(self, profile: Profile) -> float:
         """Return by what log-ratio a profile is above the budget, in delta, or in epsilon where delta is 0."""
@@ -129,9 +130,7 @@ class AttackBudget(ABC):
     def nearest(self, profile: Profile, parts: int = 1) -> dict[str, float]:
         """Return the limit that a profile meets in its part, as a refusal names it; nothing where that is none."""
         limit = self.guessing + parts * (self.reached(profile) - self.guessing)
-        if limit >= 1.0:
-            return {}
-        return {f"{self.limit[0]} >=": limit}
+        return {} if limit >= 1.0 else {f"{self.limit[0]} >=": limit}
 
     def part(self, parts: int) -> Self:
         """Return the budget less a hundredth of what it allows beyond guessing, which is for all other parts."""

@@ -88,7 +88,7 @@ class HeldTable:
             words = f"a record moves from a value held {r} times to one that is not held"
             others = (n - r) - (j - 1) * sigma
             pair = pair_of(a=r - 1 - sigma, phi=self.strength + j * sigma, others=others)
-            for forward in (True, False)[: 1 + two_sided]:
+            for forward in (True, False) if two_sided else (True,):
                 yield Opening(pair, forward, words, r == several[0])
         able = ((self.frequencies > 1) | (self.gaining > 1)) & (1 in self.frequencies)
         targets = self.frequencies[able].tolist()
@@ -96,7 +96,7 @@ class HeldTable:
             words = "the record of a value held once moves to " + _held(r, "another")
             others = (n - 1 - r) - (j - 2) * sigma
             pair = pair_of(a=r - sigma, phi=self.strength + (j - 1) * sigma, others=others)
-            for forward in (False, True)[: 1 + two_sided]:
+            for forward in (False, True) if two_sided else (False,):
                 yield Opening(pair, forward, words, r == targets[0])
 
     @property
@@ -119,8 +119,7 @@ class HeldTable:
 
 
 def _held(r: int, value: str = "a value") -> str:
-    times = {1: "once"}.get(r, f"{r} times")
-    return f"{value} held {times}"
+    return f"{value} held once" if r == 1 else f"{value} held {r} times"
 
 
 # The papers' instance-level delta jumps with the integers, so that every pair of distinct frequencies is a candidate.
@@ -241,7 +240,8 @@ def _tail_probability(size: int, mass: float, total: float, first: int) -> float
 def _moved_event(size: int, a: float, b: float, total: float, epsilon: float) -> tuple[float, int]:
     """Return ``P((a+S)/a * b/(b+T) > e^eps)``, ``(S, T) ~ DirMult(size; a+1, b, rest)``, rounded up; and the terms."""
     rest = total - a - b - 1.0
-    rest *= rest > 1e-9
+    if rest <= 1e-9:
+        rest = 0.0
     least, most = beta_binomial_range(size, a + 1.0, b + rest)
     s = np.arange(max(least, math.ceil(math.expm1(epsilon) * a * (1.0 - 1e-12))), most + 1, dtype=np.float64)
     if len(s) == 0:
@@ -292,7 +292,8 @@ def _tight(table: HeldTable, epsilon: float, sums: Sums, *, two_sided: bool) -> 
         a, b = float(table.mass[i]) - 1.0, float(table.mass[j])
         outside = max(0.0, table.total - a - b - 1.0)
         words = f"a record moves from {table.value(i)} to {table.value(j)}"
-        pairs = [UrnPair(size=table.size, a=x, b=y, rest=outside) for x, y in ((a, b), (b, a))[: 1 + two_sided]]
+        masses = ((a, b), (b, a)) if two_sided else ((a, b),)
+        pairs = [UrnPair(size=table.size, a=x, b=y, rest=outside) for x, y in masses]
         readings += [InstanceDelta(p.delta(epsilon), p.exact, words, p) for p in pairs]
     for opening in table.openings(two_sided=two_sided):
         if opening.rarest:

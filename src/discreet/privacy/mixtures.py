@@ -225,7 +225,9 @@ def _excess(m: int, p: float, offset: float, factor: float) -> float:
         upper, lower = draws * share * tail, level * special.betainc(least, draws - least + 1.0, share)
         excess = np.maximum(0.0, upper - lower) + _SLACK * (upper + lower)
         total = float((np.exp(log_chance) * excess).sum()) * math.exp(log_error(m, m))
-    return total + 2.0 * m * chance * (low > 0 or high < m)
+    if low > 0 or high < m:
+        total += 2.0 * m * chance
+    return total
 
 
 def _bernstein(variance: float) -> tuple[float, float]:

@@ -154,9 +154,7 @@ class DiscreteGaussianPair(Profile):
         while True:
             back = done + nodes
             w = top - back
-            weight = theta[0]
-            if self.scale < _SMOOTH:
-                weight = theta[w.astype(np.int64) % counts]
+            weight = theta[w.astype(np.int64) % counts] if self.scale < _SMOOTH else theta[0]
             mass = np.exp(-(w * w) / (2.0 * counts * s2)) * weight
             part = weights * mass * -np.expm1(-(gap + back * (g / s2)))
             value += float(part.sum())
@@ -258,9 +256,7 @@ def _sides(profile: ThresholdedLaplace) -> list[tuple[float, float, npt.NDArray[
     """Return, of every split, what the labels that go and that come tell, and the law of the losses of the others."""
     side = [(profile._moved(u), laplace_losses(profile.scale, profile.group - u)) for u in range(profile.group + 1)]
     nothing = [(0.0, np.ones(1))]
-    pairs = [*product(side, nothing), *product(nothing, side)]
-    if profile.replaced:
-        pairs = [*product(side, side)]
+    pairs = product(side, side) if profile.replaced else [*product(side, nothing), *product(nothing, side)]
     return [(lost, gained, np.convolve(mass, twin)) for (lost, mass), (gained, twin) in pairs]
 
 

@@ -78,17 +78,13 @@ class OpeningPair:
 
     @property
     def _doubt(self) -> float:
-        if self.filtered:
-            return log_error(self.size, self._total)
-        return 16 * _EPS
+        return log_error(self.size, self._total) if self.filtered else 16 * _EPS
 
     @property
     def _slack(self) -> float:
         return math.exp(log_error(self.size, self._total) + 16 * _EPS * self.size)
 
-    def _sum(
-        self, mass: float, opening: float, start: int, inverse: Callable[[Any, Any], Floats], alone: float
-    ) -> Divergence:
+    def _sum(self, mass: float, opening: float, start: int, inverse: Callable[..., Floats], alone: float) -> Divergence:
         """Sum over the draws of the value and the openings; ``inverse(s, h)`` is ``e^(eps - loss)``."""
         low, high = beta_binomial_range(self.size, mass, opening + self.others)
         if high - max(start, low) > _MOST_TERMS:
@@ -96,7 +92,8 @@ class OpeningPair:
         s = np.arange(max(start, low), high + 1, dtype=np.float64)
         left_out = 4 * NEGLIGIBLE
         if len(s) == 0:
-            value = min(1.0, alone + left_out * (start <= self.size))  # beyond the size nothing can happen
+            value = alone if start > self.size else alone + left_out  # beyond the size nothing can happen
+            value = min(1.0, value)
             return Divergence(value, value)
         weight = np.exp(log_beta_binomial(s, float(self.size), mass, opening + self.others))
         hockey, event, exact = 0.0, 0.0, True
@@ -205,9 +202,7 @@ def beta_binomial_range(size: int, mass: float, remainder: float) -> tuple[int, 
     def edge(inside: int, outside: int) -> int:
         """Return a number from which on, away from the middle, nothing is dense."""
         while abs(outside - inside) > max(16, inside // 64):
-            probe = 2 * inside + 1024
-            if outside < 4 * inside + 4096:
-                probe = (inside + outside) // 2
+            probe = (inside + outside) // 2 if outside < 4 * inside + 4096 else 2 * inside + 1024
             if dense(probe):
                 inside = probe
             else:

@@ -149,9 +149,7 @@ class Profile(ABC):
             return self.pure
         high = min(self.pure, self.furthest)
         solution = least_real(lambda e: log_ratio(self.delta(e), delta), 0.0, high, relative=1e-10, absolute=1e-12)
-        if solution is None:
-            return self.pure
-        return solution
+        return self.pure if solution is None else solution
 
 
 @sealed

@@ -293,7 +293,7 @@ class ModelMechanism(Mechanism):
             column = self.domain.columns[name]
             if column.labels is None:
                 lower, upper = bounds_of(name, column)
-                half = 0.5 * isinstance(column, Integer)  # an integer stands for all that are nearest to it
+                half = 0.5 if isinstance(column, Integer) else 0.0  # an integer stands for all that are nearest to it
                 bounds[name] = (lower - half, upper + half)
         tables = synthetic_tables(
             posterior.synthesiser, draws, columns, tables=posterior.tables, size=posterior.size, rng=rng, within=bounds

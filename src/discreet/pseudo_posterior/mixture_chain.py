@@ -403,7 +403,6 @@ def _exchanged(key: Any, logs: Any, powers: Any) -> Any:
 
 
 def _sites(shares: DirichletShares | StickShares, state: _State) -> dict[str, Any]:
-    """Return the values of the model's latent sites."""
     spreads = jnp.sqrt(jnp.diag(state.covariance))
     values = {
         "concentration": state.concentration,

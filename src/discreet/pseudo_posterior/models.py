@@ -265,7 +265,8 @@ def synthesiser_for(
         groups = _categories(group, predictors[group]) + predictors[group].nullable  # a null is a group of its own
         return regressions.LinearRegression(response=response, design=design, group=group, groups=groups)
     if model in ("linear", "robust"):
-        return regressions.LinearRegression(response=response, design=design, degrees={"robust": 4.0}.get(model))
+        degrees = 4.0 if model == "robust" else None
+        return regressions.LinearRegression(response=response, design=design, degrees=degrees)
     weights = {"mixture": "dirichlet", "dirichlet-process": "sticks"}[model]
     options = {} if clusters is None else {"clusters": clusters}
     return MixtureRegression(response=response, design=design, weights=weights, **options)
@@ -293,7 +294,6 @@ def _check_request(
 
 
 def _without_predictors(predictors: Collection[str], column: Column, name: str, model: str) -> Synthesiser:
-    """Return a model of one column alone."""
     if predictors:
         raise ParameterError(
             f"the {model} model has no predictors: the domain declares the sensitive column alone, and the table's "

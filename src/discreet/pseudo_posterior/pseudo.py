@@ -199,7 +199,7 @@ class PseudoPosterior(ModelPosterior):
 
     def _factor(self, n: int) -> float:
         """Return the factor of safety; that of few records where there are units, whose number is not stated."""
-        return safety_factor(n * (self.unit is None))
+        return safety_factor(n if self.unit is None else 0)
 
     def _data(self, sampler: Sampler) -> dict[str, Any]:
         """Return what weightings read beside risks: arrays of records, and nothing of units."""

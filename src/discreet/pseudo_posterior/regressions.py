@@ -82,9 +82,7 @@ class Response:
             transform = "log"
         elif transform is None:
             transform = "asinh" if upper - lower >= 1e4 else "identity"
-        scale = 1.0
-        if transform == "asinh":
-            scale = max(abs(lower), abs(upper)) / 1000.0
+        scale = max(abs(lower), abs(upper)) / 1000.0 if transform == "asinh" else 1.0
         response = cls(column=column, transform=transform, scale=scale, lower=lower, upper=upper)
         low, high = (float(end) for end in response.encode(np.array([lower, upper])))
         return replace(response, centre=(low + high) / 2, unit=(high - low) / 32)
@@ -109,9 +107,7 @@ class Response:
         if self.transform == "identity":
             return t
         t = np.clip(t, -700.0, 700.0)
-        if self.transform == "log":
-            return np.exp(t)
-        return self.scale * np.sinh(t)
+        return np.exp(t) if self.transform == "log" else self.scale * np.sinh(t)
 
 
 @sealed
@@ -259,7 +255,6 @@ class _OneColumn(Synthesiser):
 
     @property
     def sensitive(self) -> tuple[str, ...]:
-        """The column."""
         return (self.column,)
 
 

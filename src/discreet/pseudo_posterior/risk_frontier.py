@@ -83,7 +83,6 @@ def _rows(frame: pl.DataFrame, domain: Domain, where: str = "") -> DistinctRows:
 
 
 def _model_rows(columns: Columns, domain: Domain, rng: Generator) -> DistinctRows:
-    """Return a model's columns as rows of the domain."""
     codes = []
     for name, column in domain.columns.items():
         values = np.asarray(columns[name])
@@ -332,8 +331,10 @@ def frontier_page(points: Sequence[FrontierPoint], out: str | os.PathLike[str]) 
         template = re.sub("(?s)<!-- attacks -->.*<!-- /attacks -->\n", "", template)
     parts = {"OWN": OWN, "NOTICE": NOTICE, "DATA": data, "OPTIONS": _options(shown[0].statistics)}
     parts |= {
-        "COLUMN": "".join(html.escape(attack.of) for attack in tried[:1]),
-        "CONTROL": " No holdout was given, so there is nothing to compare with." * (not any(a.control for a in tried)),
+        "COLUMN": html.escape(tried[0].of) if tried else "",
+        "CONTROL": ""
+        if any(a.control for a in tried)
+        else " No holdout was given, so there is nothing to compare with.",
         "ATTACKS": _options(attack.attack for attack in tried),
         "HOW": "".join(f"<li>{html.escape(attack.attack)}: {html.escape(attack.how)}</li>" for attack in tried),
     }

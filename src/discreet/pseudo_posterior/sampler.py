@@ -163,7 +163,7 @@ class Sampler:
         self._surveyed = self.data if self.survey is None else {**self.data, SURVEY: self.survey}
         with quiet():
             self._shapes = latent_sites(self.synthesiser, self.data, blanks=self.blanks)
-            tried = typical_values(self.synthesiser, [*self.blanks, self.data][0], self._shapes)
+            tried = typical_values(self.synthesiser, self.blanks[0] if self.blanks else self.data, self._shapes)
             check_model(self.synthesiser, self.data, tried, blanks=self.blanks)
 
     def draw(
@@ -334,5 +334,4 @@ def _taken(stream: Iterator[_Draws], count: int, *, every: int = 1) -> _Draws:
 
 
 def _precision(chain: Chain) -> contextlib.AbstractContextManager[Any]:
-    """Return the context in which a chain runs."""
     return jax.enable_x64(True) if chain.double else contextlib.nullcontext()

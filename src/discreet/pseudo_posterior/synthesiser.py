@@ -277,7 +277,7 @@ def latent_sites(
         shapes = _small_table_shapes(synthesiser, blanks[1], values, "two records")
     else:
         shapes = _site_shapes(synthesiser, data, values)
-    record = likelihood.rows([*blanks, data][0], slice(0, 1))
+    record = likelihood.rows(blanks[0] if blanks else data, slice(0, 1))
     single = _small_table_shapes(synthesiser, record, values, "one record by itself")
     for name, shape in shapes.items():
         if single.get(name) != shape:

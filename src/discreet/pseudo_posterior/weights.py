@@ -86,9 +86,7 @@ class Weighting(ABC):
 
     def tightened(self, factor: float) -> Weighting:
         """Return a weighting that gives less weight, by a factor in (0, 1]: what calibration solves for."""
-        if factor == 1.0:
-            return self
-        return Scaled(weighting=self, factor=factor)
+        return self if factor == 1.0 else Scaled(weighting=self, factor=factor)
 
     def weights(self, risks: npt.ArrayLike, data: Columns) -> Floats:
         """Return one weight in [0, 1] per record, confidential; 0 where the risk is not finite.

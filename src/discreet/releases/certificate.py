@@ -230,13 +230,13 @@ class Certificate:
             pairs = zip(self.tables, self.table_names, strict=False)
             released = ", ".join([f"{table.rows:,} {name}" for table, name in pairs])
         if self.drawn:
-            number, noun = len(self.tables) // len(self.table_names), ("table", "draw")["units" in self.facts.domain]
-            released = f"{counted(number, noun)} of {released}"
-        declared = "a declared " * (self.facts.relation.name == "add-remove")
+            noun = "draw" if "units" in self.facts.domain else "table"
+            released = f"{counted(len(self.tables) // len(self.table_names), noun)} of {released}"
+        declared = "a declared " if self.facts.relation.name == "add-remove" else ""
+        seeded = ", seeded: not for publication" if self.seeded else ""
         return (
             f"{released} from {declared}{self.facts.records:,}, epsilon {rounded_up(self.epsilon, 6)}, "
-            f"delta {rounded_up(self.delta)}, {self.facts.mechanism.name}"
-            f"{', seeded: not for publication' * self.seeded}"
+            f"delta {rounded_up(self.delta)}, {self.facts.mechanism.name}{seeded}"
         )
 
     def __repr__(self) -> str:
@@ -266,11 +266,13 @@ class Certificate:
     def _notes(self) -> list[str]:
         """Return what an unproved promise assumes, what the output lost, and caveats, without what is said first."""
         guarantee, codes = self.facts.guarantee, self.facts.released.outcome
-        assumptions = guarantee.assumptions * (guarantee.kind != "unconditional")
+        notes = list[str]()
+        if guarantee.kind != "unconditional":
+            notes += [f"it assumes: {assumption}" for assumption in guarantee.assumptions]
         outcome = wording.told([code for code in codes if code.name != "no-pair-measured"])
-        losses = [outcome] * bool(outcome and outcome not in (self.poor or ""))
-        notes = [f"it assumes: {assumption}" for assumption in assumptions]
-        return [*notes, *losses, *map(str, guarantee.caveats)]
+        if outcome and outcome not in (self.poor or ""):
+            notes.append(outcome)
+        return [*notes, *map(str, guarantee.caveats)]
 
 
 def _is_earlier(document: Mapping[str, Any]) -> bool:

@@ -31,7 +31,7 @@ def read(document: Mapping[str, Any]) -> CertificateFacts:
     guarantee, released = _mapping(facts.get("guarantee")), _mapping(facts.get("released"))
     sentences_of = {key: guarantee[key] for key in ("assumptions", "caveats") if isinstance(guarantee.get(key), list)}
     table = {key: released.get(key) for key in ("file", "rows", "sha256")}
-    outcome = [{"code": text} for text in [released.get("outcome")] if text is not None]
+    outcome = [] if released.get("outcome") is None else [{"code": released["outcome"]}]
     randomness = {text: code for code, text in RANDOMNESS.items()} | {_SEEDED: "seeded"}
     changed = {
         "public_inputs": {},
@@ -93,15 +93,21 @@ def profile_of(facts: CertificateFacts, guarantee: Guarantee) -> dict[str, Any]:
 def sentences(facts: CertificateFacts, today: CertificateFacts, statement: str) -> Iterator[tuple[str, Any, Any, bool]]:
     """Yield the claims that a certificate makes in words: its place, its text, that of today, and whether it holds."""
     text, promised, oldest = claims_of(facts).get("statement"), today.guarantee, is_oldest(facts)
-    stated = _numbers_in(f"{rounded_up(promised.epsilon, 6)} {rounded_up(promised.delta) * (promised.delta > 0.0)}")
-    stated += [float(today.relation.group)] * (today.relation.group > 1)
+    stated = _numbers_in(rounded_up(promised.epsilon, 6))
+    if promised.delta > 0.0:
+        stated += _numbers_in(rounded_up(promised.delta))
+    if today.relation.group > 1:
+        stated.append(float(today.relation.group))
     allowed = [*stated, *_numbers_in(statement), float(len(today.released.tables)), promised.epsilon_each or 0.0]
-    marks = [{"asymptotic": NOT_FORMAL, "empirical": UNPROVED * (not oldest)}.get(promised.kind, "")]
-    marks += [SEEDED_RUN] * (today.randomness in SEEDED)
+    marks = [SEEDED_RUN] if today.randomness in SEEDED else []
+    if promised.kind == "asymptotic":
+        marks.append(NOT_FORMAL)
+    elif promised.kind == "empirical" and not oldest:
+        marks.append(UNPROVED)
     marked = isinstance(text, str) and all(mark in text for mark in marks)
     holds = marked and _same(_numbers_in(str(text)), stated, allowed, NOISE)
     yield "guarantee.statement", text, statement, holds
-    unsaid = "epsilon-large" * (oldest and promised.epsilon_each is not None)
+    unsaid = "epsilon-large" if oldest and promised.epsilon_each is not None else ""
     for key in ("assumptions", "caveats"):
         claimed = list(map(str, getattr(facts.guarantee, key)))
         texts = [str(code) for code in getattr(promised, key) if code.name != unsaid or str(code) in claimed]

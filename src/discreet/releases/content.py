@@ -53,7 +53,7 @@ def contents_of(mechanism: Mechanism, n: int, *, size: int | None, counts: bool 
         number = positive_size("size", size)
     elif size not in (None, number):
         raise ParameterError(f"size must be {number:,}, for which the mechanism was made, got {size:,}")
-    fewest, most = number * (contents.domain.units is None) * (not mechanism.traits.random_size), number
+    fewest, most = 0 if contents.domain.units is not None or mechanism.traits.random_size else number, number
     columns = list(contents.domain.row_domain.names)
     if contents.domain.unit is not None:
         slots = [table.number for table in contents.domain.row_tables.values()]
@@ -188,9 +188,12 @@ def promise(
     delta, epsilon_each = guarantee.delta(epsilon), None
     if guarantee.stated is not None:
         delta, (epsilon, epsilon_each) = 0.0, guarantee.stated
-    slots = unit is not None and not (mechanism.domain.tables or mechanism.parameters().get("unit_votes"))
-    caveats = [*guarantee.caveats, *((Code("unused-slots"),) * slots), *delta_caveats(delta, guarantee.n)]
-    caveats += [Code("epsilon-large", {"limit": 10})] * (epsilon > LARGEST_EPSILON)
+    caveats = list(guarantee.caveats)
+    if unit is not None and not (mechanism.domain.tables or mechanism.parameters().get("unit_votes")):
+        caveats.append(Code("unused-slots"))
+    caveats += delta_caveats(delta, guarantee.n)
+    if epsilon > LARGEST_EPSILON:
+        caveats.append(Code("epsilon-large", {"limit": 10}))
     return GuaranteeFacts(
         epsilon=epsilon,
         delta=delta,
@@ -203,7 +206,7 @@ def promise(
 
 def delta_caveats(delta: float, n: int) -> list[Code]:
     """Say what a delta allows that is not far below one in the number of records; nothing of one that is."""
-    return [Code("delta-large", {"records": delta * n})] * (delta * n > 0.1)
+    return [Code("delta-large", {"records": delta * n})] if delta * n > 0.1 else []
 
 
 LARGEST_EPSILON = 10.0

@@ -84,7 +84,8 @@ def _collected(attempts: Iterable[list[FileFacts]], progress: Progress) -> dict[
     parts: dict[str | None, FileFacts] = {}
     rows = 0
     for part in itertools.chain.from_iterable(attempts):
-        rows += part.rows * (part.file not in parts)
+        if part.file not in parts:
+            rows += part.rows
         if parts.setdefault(part.file, part) != part:
             raise Fault("two attempts at a part differ", "a part of a release")
         if progress is not None:

@@ -91,7 +91,7 @@ def budget_of(guarantee: Guarantee, ledger: Any = None) -> Budget:
     if ledger is not None:
         delta = min(delta, 0.1 * ledger.status().left["delta"])
     epsilon = content.headline(guarantee, None, delta)
-    return Budget(epsilon=min(100.0, epsilon), delta=guarantee.delta(epsilon) * (not guarantee.stated))
+    return Budget(epsilon=min(100.0, epsilon), delta=0.0 if guarantee.stated else guarantee.delta(epsilon))
 
 
 def carry_out(
@@ -127,7 +127,8 @@ def carry_out(
     draws = public(rng)
     outcome = reading.outcome() or mechanisms.Outcome(())
     codes = [*outcome.codes, *reading.losses(offer.guarantee.relation, contents, rng=draws)]
-    codes += [Code("votes-kept")] * (request.checkpoint is not None)
+    if request.checkpoint is not None:
+        codes.append(Code("votes-kept"))
     document = document.releasing(outcome=codes, share_from_data=outcome.share_from_data, **outcome.facts)
     tables = content.released_frames(twin, contents, reading, rng=draws, progress=progress)
     if not request.out:

@@ -253,14 +253,14 @@ class Release:
 
     def __str__(self) -> str:
         tables = self.certificate.tables
-        several = f"{counted(len(tables), 'table')} of " * self.certificate.several
+        several = f"{counted(len(tables), 'table')} of " if self.certificate.several else ""
         head = f"{several}{counted(tables[0].rows, 'released record')}"
         if "units" in self.certificate.facts.domain:
             head = self.certificate.summary.partition(" from ")[0]
         return f"{head}\n{self.certificate}"
 
     def __repr__(self) -> str:
-        where = f" in {self.path}" * (self.path is not None)
+        where = "" if self.path is None else f" in {self.path}"
         columns = ", ".join(map(str, self.certificate.facts.released.columns))
         return f"<Release{harmless(where)}: {harmless(self.certificate.summary)}; columns {harmless(columns)}>"
 
@@ -270,7 +270,7 @@ class Release:
             table = getattr(records, "_repr_html_", lambda: "")() or ""
         except ImportError:  # Dask draws its own with Jinja
             table = paragraph(*repr(records).splitlines())
-        notes = [f"In {self.path}."] * (self.path is not None)
+        notes = [] if self.path is None else [f"In {self.path}."]
         if "why" in self.info:
             notes.append(self.info["why"])
         if (warning := taken_for_sample(self.certificate)) is not None:

@@ -261,7 +261,7 @@ def misfits(data: Any, certificate: Certificate, table: str = "", rows: Any = No
     for batch in scan_batches(scan, list(schema), unreadable()):
         codes = []
         for name, column in domain.columns.items():
-            places = [name] * (name in schema) or [f"{name}_from", f"{name}_to"]
+            places = [name] if name in schema else [f"{name}_from", f"{name}_to"]
             try:
                 values = [_as_declared(batch[place], column, schema[place], place in texts) for place in places]
                 codes.append(_cells_of(values, column))

@@ -235,7 +235,7 @@ def _other_checks(certificate: Certificate, mechanism: Mechanism, contents: Cont
     """Compare what was released with what was asked for."""
     facts, released, randomness = certificate.facts, certificate.facts.released, mechanism.traits.randomness
     # Earlier versions wrote them before they were rounded to the kernel's grid.
-    rel = 1e-4 * (facts.earlier is not None)
+    rel = 0.0 if facts.earlier is None else 1e-4
     yield _compare("mechanism.parameters", facts.mechanism.parameters, mechanism.parameters(), rel=rel)
     yield _compare("library.name", facts.library.name, "discreet")
     yield _compare("released.columns", released.columns, list(contents.columns))

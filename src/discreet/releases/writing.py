@@ -71,7 +71,7 @@ def place(
     paths = path, certificate_path(path, output.certificate)
     check_outputs([*paths, *outputs], inputs)
     for file in paths:
-        check_writable(file, room * (file is path), inputs)
+        check_writable(file, room if file is path else 0, inputs)
     require_whole_pair(*paths)
     return paths
 

@@ -111,7 +111,7 @@ def _file(path: Path, release: Path) -> dict[str, Any]:
     form, name = format_of(path) or Format(kind="", media="application/json"), path.name
     if path.parent == release:
         name = f"{release.name}/{name}"
-    media, packed = form.media, "application/gzip" * form.compressed or None
+    media, packed = form.media, "application/gzip" if form.compressed else None
     encoding = "application/x-parquet" if media.endswith("parquet") else list(filter(None, (media, packed)))
     facts = {"name": name, "set": Path(name).stem, "sha256": file_sha256(path), "bytes": path.stat().st_size}
     return facts | {"media": media, "packed": packed, "encoding": encoding}
@@ -120,4 +120,5 @@ def _file(path: Path, release: Path) -> dict[str, Any]:
 def _type(dtype: Any) -> str:
     if dtype.is_numeric():
         return "sc:Integer" if dtype.is_integer() else "sc:Float"
-    return "sc:" + {"Boolean": "Boolean", "Date": "Date", "Datetime": "DateTime"}.get(str(dtype.base_type()), "Text")
+    kinds = {"Boolean": "Boolean", "Date": "Date", "Datetime": "DateTime"}
+    return "sc:" + kinds.get(str(dtype.base_type()), "Text")

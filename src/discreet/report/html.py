@@ -152,7 +152,7 @@ def _public(promises: tuple[Promise, ...], release: Path, files: Sequence[Path],
     facts, guarantee, n = promise.certificate.facts, promise.guarantee, promise.guarantee.n
     domain, protected = promise.mechanism.domain.row_domain, guarantee.protected
     counts, several = facts.size is None, promise.certificate.several
-    losses = wording.losses_of(facts.released.outcome)
+    lost = wording.losses_of(facts.released.outcome)
     rows, columns = released.released_columns(files, domain, counts=counts)
     together = joint(promises)
     # from where on delta is 0; so large an epsilon that says nothing is left out
@@ -165,7 +165,7 @@ def _public(promises: tuple[Promise, ...], release: Path, files: Sequence[Path],
         "counts": counts,
         "rows": f"{rows[0]:,}",
         "tables": promise.certificate.tables if several else [],
-        "linked": promise.certificate.summary.partition(" from ")[0] * ("units" in facts.domain),
+        "linked": promise.certificate.summary.partition(" from ")[0] if "units" in facts.domain else "",
         "records": f"{n:,}",
         "units": f"{n // guarantee.relation.group:,}",
         "unit": facts.unit and facts.unit.column,
@@ -191,11 +191,9 @@ def _public(promises: tuple[Promise, ...], release: Path, files: Sequence[Path],
         "parameters": {key: released.fact(value) for key, value in promise.mechanism.parameters().items()},
         "protected": ", ".join(protected),
         "as_held": ", ".join(name for name in domain.names if protected and name not in protected),
-        "losses": [
-            (pair, f"{about(100.0 * loss, 3)} %", f"{about(100.0 * error, 2)} %") for pair, loss, error in losses
-        ],
+        "losses": [(pair, f"{about(100.0 * loss, 3)} %", f"{about(100.0 * error, 2)} %") for pair, loss, error in lost],
         "example": released.example_unit(files, promise.mechanism.domain),
-        "kinds": released.kinds_of_pairs(promise.mechanism.domain, losses),
+        "kinds": released.kinds_of_pairs(promise.mechanism.domain, lost),
         "unrelated": promise.certificate.unrelated is not None,
         "unmeasured": [full_sentence(text) for text in wording.lost_pairs(facts.released.outcome)],
         "unmeasured_pairs": released.unmeasured_pairs(promise.mechanism, facts.released.outcome),

@@ -127,7 +127,7 @@ def curves(promise: Promise, together: Joint | None) -> dict[str, Any]:
     if together is not None:
         profiles.append(together.profile)
         largest = max(largest, furthest(together.profile, together.epsilon))
-    kinds = ["this", "together"][: len(profiles)]
+    kinds = ["this"] if together is None else ["this", "together"]
     trades = [TradeOff.from_profile(profiles[0], upto=largest, among=epsilon)]
     trades += [TradeOff.from_profile(profile, upto=largest) for profile in profiles[1:]]
     fine = np.unique(np.concatenate((np.linspace(0.0, 1.0, 201), LEVELS)))

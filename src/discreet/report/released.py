@@ -126,9 +126,8 @@ def example_unit(paths: Sequence[Path], domain: Domain) -> list[tuple[str, dict[
     parts = [("", facts), *zip(headings, rows, strict=True)]
     for table_name, path in more_tables.items():
         source = open_source(path)
-        batches = [
-            batch.filter(pl.col(name).cast(pl.Int64) == int(texts[name][0])) for batch in source.batches(source.names)
-        ]
+        of_unit = pl.col(name).cast(pl.Int64) == int(texts[name][0])
+        batches = [batch.filter(of_unit) for batch in source.batches(source.names)]
         rows = pl.concat(batches).drop(name).select(pl.all().cast(pl.String).fill_null("null")).to_dicts()
         parts += [(f"{table_name}, row {number}", row) for number, row in enumerate(rows, 1)]
     return parts
@@ -168,7 +167,8 @@ def unmeasured_pairs(mechanism: Mechanism, outcome: Sequence[Code]) -> list[str]
     names, measured = mechanism.domain.names, {pair for pair, *_ in wording.losses_of(outcome)}
     pairs = [f"{names[i]}*{names[j]}" for i, j in getattr(mechanism, "pairs", ())]
     listed = [pair for pair in pairs if pair not in measured]
-    return listed * any((code.name, code.numbers.get("pairs")) == ("unmeasured-pairs", len(listed)) for code in outcome)
+    claim = ("unmeasured-pairs", len(listed))
+    return listed if any((code.name, code.numbers.get("pairs")) == claim for code in outcome) else []
 
 
 def fact(value: Any) -> str:
@@ -176,7 +176,7 @@ def fact(value: Any) -> str:
     if isinstance(value, Mapping):
         return "; ".join(f"{str(key).replace('_', ' ')} {fact(part)}" for key, part in value.items())
     if isinstance(value, (list, tuple)):
-        more = f", … ({len(value):,} in all)" * (len(value) > _MOST_LISTED)
+        more = f", … ({len(value):,} in all)" if len(value) > _MOST_LISTED else ""
         return ", ".join(map(str, value[:_MOST_LISTED])) + more
     if isinstance(value, float):
         return as_written(value)

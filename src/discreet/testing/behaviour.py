@@ -210,7 +210,6 @@ def _readings(kind: type[Mechanism], rng: np.random.Generator) -> Iterator[Readi
 
 
 def _cells(kind: type[Mechanism]) -> list[Integers]:
-    """Return the cells of the records of each release."""
     rng = seeded(0)
     draws = (reading.draw(_POOR_SIZE, rng=rng) for reading in _readings(kind, rng))
     return [small_domain(_LINE).flat(Records.concatenate(draw)) for draw in draws]

@@ -58,7 +58,7 @@ def closeness_measures(
     if neighbours < 1:
         raise DataError(None, "has a single point where the API says that records lie", "compare larger tables")
     values = [closeness(*sample, *samples[0], neighbours=neighbours, norm=api.norm)._asdict() for sample in samples[1:]]
-    release, holdout = (*values, {})[:2]
+    release, holdout = values if len(values) > 1 else (values[0], {})
     of = f"where the API {api.name!r} says that records lie"
     distances = (
         Measured(measure=name, of=of, release=value, bootstrap=None, holdout=holdout.get(name), how=CLOSENESS[name])
@@ -134,7 +134,8 @@ class Comparison:
             distances = map(_number, (column.wasserstein, column.wasserstein_scaled, column.ks))
             nulls, released_nulls = (f"{share:.2%}" for share in column.null_shares)
             rows.append((column.name, *distances, nulls, released_nulls, column.metric))
-        lines += ["", *aligned(rows)] * bool(self.columns)
+        if self.columns:
+            lines += ["", *aligned(rows)]
         for column in self.columns:
             if column.data is not None and column.release is not None:
                 lines += ["", f"{column.name} ({column.kind})"]
@@ -258,7 +259,7 @@ def compare(
     values: tuple[Measured, ...] = ()
     facts: dict[str, Any] = {"records": records[0], "released": released[0], "columns": columns}
     if names or sensitive is not None:
-        rows: tuple[Any, ...] = (*tables(sources, domain, read), None)[:3]  # None where there is no holdout
+        rows = tables(sources, domain, read)
         if names:
             values = compute_measures(*rows, measures=names, resamples=resamples, rng=rng)
         if sensitive is not None:
@@ -283,12 +284,10 @@ def _compare_linked(
             names = zip(domain.table_domains, files, strict=False)
             release = {name: Path(release) / Path(str(table.file)).name for name, table in names}
     sides = {}
-    for (role, side), where in zip(
-        {"data": data, "release": release, "holdout": holdout}.items(), _BEGINS, strict=True
-    ):
+    for (key, side), where in zip({"data": data, "release": release, "holdout": holdout}.items(), _BEGINS, strict=True):
         if side is not None:
             with problems_of(where):
-                sides[role] = open_confidential(linked_rows(side, domain), caller=__name__)
+                sides[key] = open_confidential(linked_rows(side, domain), caller=__name__)
     (units, unit_domain), *rows = domain.table_domains.items()
     numbers = [f"number of {name}" for name, _ in rows]
     number = {name: column for name, column in domain.columns.items() if name in numbers}
@@ -303,7 +302,7 @@ def _compare_linked(
     for name, _ in rows:
         part = domain.rows_of(name)
         joined = tables([(side[name], "") for side in sides.values()], part, _reader(part))
-        pairs: tuple[Any, ...] = (*[replace(side, unit_columns=len(unit_domain.names)) for side in joined], None)[:3]
+        pairs = [replace(side, unit_columns=len(unit_domain.names)) for side in joined]
         values = compute_measures(*pairs, measures=["marginals-2"], resamples=options["resamples"], rng=options["rng"])
         sizes: dict[str, Any] = {"records": pairs[0].size, "released": pairs[1].size}
         parts[f"{units} and {name}"] = Comparison(columns=(), measures=values, **sizes)

@@ -70,7 +70,7 @@ class Disclosure:
 def disclosures(
     data: DistinctRows,
     release: DistinctRows,
-    control: DistinctRows | None,
+    control: DistinctRows | None = None,
     *,
     sensitive: str,
     known: str | Iterable[str] | None,

@@ -14,12 +14,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from discreet._core.boundary import sealed
 from discreet._core.errors import ParameterError, real
-from discreet._core.numeric import Floats, Integers
+from discreet._core.numeric import Floats, Weights
 
 QUANTILES = (1, 5, 25, 50, 75, 95, 99)
 """Percentages of the quantiles in a summary."""
-
-Weights = Integers | Floats
 
 _LARGEST = 2**62
 

@@ -12,20 +12,12 @@ from scipy.special import expit
 
 from discreet._core.boundary import sealed
 from discreet._core.errors import ParameterError, integer
-from discreet._core.numeric import Booleans, Floats, Integers, logistic_coefficients
+from discreet._core.numeric import Booleans, Floats, Integers, Weights, logistic_coefficients
 from discreet._core.random import seeded
 from discreet._core.text import counted
 from discreet.mechanisms import transport_available
 from discreet.utility.columns import BINS, DistinctRows, Values
-from discreet.utility.distances import (
-    Weights,
-    hellinger,
-    kde_l2,
-    ks_distance,
-    require_weights,
-    total_variation,
-    wasserstein_1d,
-)
+from discreet.utility.distances import hellinger, kde_l2, ks_distance, require_weights, total_variation, wasserstein_1d
 from discreet.utility.transport import sliced_wasserstein, transport_distance
 
 _PAIRS = 2**22
@@ -74,7 +66,7 @@ def parse_measures(measures: str | Iterable[str]) -> tuple[str, ...]:
 def compute_measures(
     data: DistinctRows,
     release: DistinctRows,
-    holdout: DistinctRows | None,
+    holdout: DistinctRows | None = None,
     *,
     measures: Sequence[str],
     resamples: int,
@@ -134,7 +126,6 @@ def _on_the_line(distance: Callable[..., float]) -> Measure:
 
 
 def _of_labels(distance: Callable[..., float]) -> Measure:
-    """Measure each column by its labels."""
 
     def measure(x: DistinctRows, y: DistinctRows) -> Distances:
         return {
@@ -146,7 +137,6 @@ def _of_labels(distance: Callable[..., float]) -> Measure:
 
 
 def _of_rows(distance: Callable[..., float]) -> Measure:
-    """Measure all columns together."""
 
     def measure(x: DistinctRows, y: DistinctRows) -> Distances:
         masses = {"x_weights": x.frequencies[x.present], "y_weights": y.frequencies[y.present]}

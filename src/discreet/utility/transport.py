@@ -17,10 +17,10 @@ import numpy.typing as npt
 from discreet._core.boundary import sealed
 from discreet._core.errors import ParameterError, choice, integer
 from discreet._core.lazy import spatial
-from discreet._core.numeric import Booleans, Floats, Indices
+from discreet._core.numeric import Booleans, Floats, Indices, Weights
 from discreet._core.random import seeded
 from discreet.mechanisms import transport_available
-from discreet.utility.distances import Weights, require_weights, signed_masses
+from discreet.utility.distances import require_weights, signed_masses
 
 PAIRS = 2**26
 """The largest number of pairs of points that :func:`transport_distance` takes by default: half a gigabyte of costs."""

@@ -23,13 +23,13 @@ def test_ten_tenths_are_one() -> None:
     spent, limit = Cost(), SUMS.limit(budget(1.0, 1e-9))
     for _ in range(10):
         cost = SUMS.of_budget(budget(0.1, 1e-10))
-        assert SUMS.allows(spent, cost, limit)
+        assert (spent + cost).within(limit)
         spent = spent + cost
     assert spent == limit
     assert SUMS.left(spent, WHOLE) == (0.0, 0.0)
-    assert not SUMS.allows(spent, SUMS.of_budget(budget(1e-300)), limit)
-    assert not SUMS.allows(spent, Cost(delta=Fraction(1, 10**300)), limit)
-    assert SUMS.allows(spent, Cost(), limit)
+    assert not (spent + SUMS.of_budget(budget(1e-300))).within(limit)
+    assert not (spent + Cost(delta=Fraction(1, 10**300))).within(limit)
+    assert spent.within(limit)
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_noise_on_counts_is_cheap_in_zcdp() -> None:
     for currency in (SUMS, ZCDP):
         limit, cost = currency.limit(WHOLE), currency.of_profile(noise, budget=asked, total=WHOLE)
         spent, count = Cost(), 0
-        while currency.allows(spent, cost, limit):
+        while (spent + cost).within(limit):
             spent, count = spent + cost, count + 1
         fit.append(count)
     assert fit == [10, 87]

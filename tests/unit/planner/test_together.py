@@ -18,7 +18,7 @@ from discreet.cli.entry import run
 from discreet.domain import Domain, Integer, Numeric, OpenLabels
 from discreet.errors import BudgetError, DiscreetError, DomainError, FileProblem, Infeasible, ParameterError
 from discreet.ledger import Request
-from discreet.ledger.filters import CURRENCIES, Cost
+from discreet.ledger.filters import CURRENCIES
 from discreet.planner import plan
 from discreet.planner.study import Together, numbers_of, plan_together, read_study
 from discreet.privacy import Advantage, Budget, Risk, Success, Unit, compose
@@ -157,7 +157,7 @@ def test_a_plan_is_one_entry_of_a_ledger() -> None:
         totals = (WHOLE, Budget(epsilon=1.15, delta=1e-9))
         costs = [currency.of_profile(four().profile, budget=WHOLE, total=total) for total in totals]
         assert costs[0].within(currency.of_budget(WHOLE))
-        fits[name] = [currency.allows(Cost(), c, currency.limit(t)) for c, t in zip(costs, totals, strict=True)]
+        fits[name] = [c.within(currency.limit(t)) for c, t in zip(costs, totals, strict=True)]
     assert fits == {"sums": [True, True], "zcdp": [False, True]}
 
 

@@ -40,9 +40,7 @@ NOTICE = "CONFIDENTIAL: computed from the private data"
 """What a page or figure says of itself that shows such numbers."""
 
 
-def rendered(
-    package: str, template: str, page: dict[str, Any], *, script: str | None = None, style: str | None = None
-) -> str:
+def rendered(package: str, template: str, page: dict[str, Any], *, script: str = "", style: str = "") -> str:
     """Return a page as text. Raises MissingExtra when Jinja2 is not installed."""
     # template, script and style are files of the folder "page" of the package; all pages share a style.
     try:
@@ -57,7 +55,7 @@ def rendered(
     environment.filters["number"] = lambda value: "-" if value is None else about(value, 4)
     environment.filters.update(epsilon=partial(rounded_up, digits=6), delta=rounded_up)
     environment.globals.update(version=version("discreet"))
-    extra, code = ("" if name is None else package_files.get_source(environment, name)[0] for name in (style, script))
+    extra, code = (package_files.get_source(environment, name)[0] if name else "" for name in (style, script))
     look = shared.get_source(environment, "style.css")[0] + extra
     # The page runs this script and uses this style, and loads nothing: a name in the data that looks like code is text.
     policy = "default-src 'none'; script-src {}; style-src '{}'; base-uri 'none'; form-action 'none'".format(
@@ -163,7 +161,8 @@ class Chart:
     def line(self, kind: str, points: Points, *, close: bool = False) -> None:
         """Draw a line, or the outline of an area."""
         path = " L".join("{} {}".format(*self.at(x, y)) for x, y in points)
-        self.lines.append((kind, "M" * bool(points) + path + " Z" * close))
+        start, end = "M" if points else "", " Z" if close else ""
+        self.lines.append((kind, start + path + end))
 
 
 def profile_chart(
@@ -421,7 +420,8 @@ def violins(
     log : bool
         Logarithmic axis.
     """
-    figure = _new_figure(max(4.0, 1.4 * len(samples)), 3.8, NOTICE * confidential, color=_ALARM, fontsize=9)
+    notice = NOTICE if confidential else ""
+    figure = _new_figure(max(4.0, 1.4 * len(samples)), 3.8, notice, color=_ALARM, fontsize=9)
     axes = figure.subplots()
     axes.violinplot([np.asarray(values, dtype=np.float64) for values in samples.values()], showmedians=True)
     axes.set_xticks(range(1, len(samples) + 1), list(samples), fontsize=8)
