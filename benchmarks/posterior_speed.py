@@ -21,7 +21,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import numpy as np
 import polars as pl
 from _bench import fresh, save
-from _harness import cells_drawn, cells_held, script, show, timed
+from _harness import cells_held, cells_shown, script, show, timed
 
 import discreet
 from discreet._core.random import seeded
@@ -56,8 +56,7 @@ def seconds(name: str, domain: Domain, n: int, m: int, seed: int) -> float:
     rng, cells = seeded(seed), int(domain.size or 0)
     held = rng.multinomial(n, rng.dirichlet(np.full(cells, 0.5)))
     mechanism = MADE[name](domain, n)
-    reading = mechanism.reading(mechanism.kernel(cells_held(held, domain), rng=rng), n=n)
-    seen = cells_drawn(domain, reading.draw(m, rng=rng)) if m else reading.estimates().counts
+    seen = cells_shown(mechanism, mechanism.kernel(cells_held(held, domain), rng=rng), n, m, rng)
     released = ReleasedRecords(n, seen) if m else ReleasedCounts(n, seen)
     prior = Prior.process(np.full(cells, 1.0 / cells))
     return timed(draw_counts, mechanism.likelihood(), [prior], released, DRAWS, rng)[0]

@@ -103,6 +103,12 @@ def cells_held(frequencies: Any, domain: Domain | None = None) -> Counts:
     return Counts(records=records, frequencies=np.asarray(frequencies)[held].astype(np.int64))
 
 
+def each_once(columns: Iterable[np.ndarray]) -> Counts:
+    """Return a table by its columns, where every record counts once."""
+    records = Records(columns=tuple(columns))
+    return Counts(records=records, frequencies=np.ones(len(records), dtype=np.int64))
+
+
 def drawn(mechanism: Any, x: Counts, size: int, rng: Any) -> Records:
     """Release a table by a mechanism: so many records."""
     return Records.concatenate(mechanism.reading(mechanism.kernel(x, rng=rng), n=x.n).draw(size, rng=rng))
@@ -114,12 +120,15 @@ def decoded(mechanism: Any, output: Any, n: int, size: int, rng: Any) -> pl.Data
     return pl.concat([mechanism.domain.decode(part, rng=rng) for part in parts])
 
 
-def cells_drawn(domain: Domain, parts: Iterable[Records]) -> np.ndarray:
-    """Return how many records of a release lie in each cell."""
-    found = np.zeros(domain.size or 0, dtype=np.int64)
-    for part in parts:
-        np.add.at(found, domain.flat(part), 1)
-    return found
+def cells_shown(mechanism: Any, output: Any, n: int, size: int = 0, rng: Any = None) -> np.ndarray:
+    """Return how many of so many released records lie in each cell; without a size the released counts, or NaN."""
+    reading, domain = mechanism.reading(output, n=n), mechanism.domain
+    if size:
+        places = domain.flat(Records.concatenate(reading.draw(size, rng=rng)))
+        return np.bincount(places, minlength=domain.size)
+    table, counts = reading.estimates(), np.full(domain.size, np.nan)
+    counts[domain.flat(table.records)] = table.counts
+    return counts
 
 
 def timed(call: Callable[..., Any], *sample: Any) -> tuple[float, Any]:
@@ -178,6 +187,11 @@ def write(path: Path, head: Iterable[str], rows: Iterable[Iterable[Any]]) -> Non
     print(f"written: {target(path)}")
 
 
+def add(path: Path, head: Iterable[str], rows: Iterable[Iterable[Any]]) -> None:
+    """Write rows behind those that a data file has."""
+    write(path, head, [*texts(path), *rows])
+
+
 def write_lines(path: Path, lines: Iterable[str]) -> None:
     """Write a page."""
     target(path).write_text("\n".join(lines) + "\n", encoding="utf-8")
@@ -221,6 +235,15 @@ def merged(old: list[list[str]], new: list[list[Any]], ran: Iterable[str], order
     places, ran = list(order), set(ran)
     rows = [row for row in old if key(row, by) in places and key(row, by) not in ran] + new
     return sorted(rows, key=lambda row: places.index(key(row, by)))
+
+
+def renew_page(
+    path: Path, title: str, head: Sequence[str], rows: list[list[str]], ran: list[str], order: Iterable[str], by: int
+) -> None:
+    """Write rows of texts as a table of Markdown, in the place of what ran before."""
+    lines = newest(path).read_text(encoding="utf-8").splitlines()[4:] if newest(path).exists() else []
+    rows = merged([line.strip("| ").split(" | ") for line in lines], rows, ran, order, by)
+    write_lines(path, [title, "", *markdown(head, rows, left=(0, 2, 3))])
 
 
 def renew(path: Path, head: Sequence[str], rows: list[list[Any]], order: Iterable[str], by: int = 1) -> list[list[Any]]:

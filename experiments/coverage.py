@@ -12,7 +12,7 @@ import time
 from typing import Any
 
 import numpy as np
-from _harness import ANY, HERE, cells_drawn, cells_held, markdown, renew, script, unevenness, write_lines
+from _harness import ANY, HERE, cells_held, cells_shown, markdown, renew, script, unevenness, write_lines
 
 from discreet._core.random import seeded
 from discreet.domain import Domain, Integer
@@ -85,12 +85,7 @@ def release(mechanism: Any, form: str, rng: np.random.Generator) -> tuple[np.nda
     domain, cells = mechanism.domain, mechanism.domain.size
     p = rng.dirichlet(np.full(cells, STRENGTH / cells))
     output = mechanism.kernel(cells_held(rng.multinomial(HELD, p), domain), rng=rng)
-    reading = mechanism.reading(output, n=HELD)
-    if form == "records":
-        return p @ weights(mechanism), cells_drawn(domain, reading.draw(RELEASED, rng=rng))
-    table, counts = reading.estimates(), np.full(cells, np.nan)
-    counts[domain.flat(table.records)] = table.counts
-    return p @ weights(mechanism), counts
+    return p @ weights(mechanism), cells_shown(mechanism, output, HELD, RELEASED if form == "records" else 0, rng)
 
 
 def posterior(mechanism: Any, form: str, released: np.ndarray, rng: np.random.Generator) -> np.ndarray:

