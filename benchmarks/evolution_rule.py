@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from _bench import errors, save, verdict
+from _bench import errors, save, variation, verdict
 from _harness import data, script, show, timed
 
 import discreet
@@ -78,12 +78,8 @@ def tenths(frame: pl.DataFrame, table: pl.DataFrame) -> list[pl.Series]:
 def apart(table: pl.DataFrame, frame: pl.DataFrame) -> float:
     """Return the mean total variation of two frames over all pairs of columns."""
     held, released = pl.DataFrame(tenths(table, table)), pl.DataFrame(tenths(frame, table))
-    found = []
-    for pair in combinations(table.columns, 2):
-        counts = [(held.group_by(pair).len(), 1 / len(held)), (released.group_by(pair).len(), -1 / len(released))]
-        shares = [count.with_columns(pl.col("len") * share) for count, share in counts]
-        found.append(0.5 * pl.concat(shares).group_by(pair).sum()["len"].abs().sum())
-    return float(np.mean(found))
+    pairs = combinations(table.columns, 2)
+    return float(np.mean([variation(held.select(pair), released.select(pair)) for pair in pairs]))
 
 
 def compared(name: str, n: int, epsilon: float, seeds: int) -> dict[str, Any]:

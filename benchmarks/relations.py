@@ -38,7 +38,6 @@ taken up again. ``--methods`` takes words that a method's name has to contain. `
 """
 
 from collections import Counter
-from dataclasses import replace
 from functools import cache
 from importlib.util import find_spec
 from itertools import combinations, product
@@ -49,9 +48,9 @@ import numpy as np
 import polars as pl
 from _bench import save, verdict
 from _harness import data, script, show
-from _wide_releases import METHODS, Job, peer, run
+from _wide_releases import METHODS, peer
 from _wide_tables import TABLES, Coded
-from wide import area, columns_of, job_facts, kept_runs, kept_with, measured, released
+from wide import added_runs, area, columns_of, kept_runs, means_of
 
 MONEY = [0, 1, 1e3, 2500, 5e3, 7500, 1e4, 12500, 15e3, 2e4, 25e3, 3e4, 4e4, 5e4, 75e3, 1e5, 15e4, 25e4, 5e5, 1e6, 4e6]
 MONTHS = [0, 3, 6, 9, 12, 18, 24, 30, 36, 48, 60, 72, 84, 121]
@@ -252,18 +251,16 @@ LARGE, SMALL = ("adult-20000", "flights", "nist", "acs-300000"), ("credit", "adu
 EPSILONS = [1.0, 10.0, 3.0]
 RELATIONS = ("add-remove", "replacement")
 KEY = ("table", "method", "epsilon", "relation", "seed")
-MARGINALS = peer("discreet", 10, mechanism="marginals", accept=["poor-utility"])
+OPTIONS: dict[str, Any] = {"mechanism": "marginals", "accept": ["poor-utility"]}
 REAL, BOOTSTRAP, COLUMNS, DECLARED = (
     "records themselves (not private)", "bootstrap sample (not private)", "independent columns", "outcome declared",
 )  # fmt: skip
 PEERS = ("dpmm MST", "dpmm PrivBayes", "mbi MST, its example", "dpmm AIM, defaults")
 WAYS = {
     **{name: METHODS[name] for name in (REAL, BOOTSTRAP, COLUMNS)},
-    "marginals": MARGINALS,
-    f"marginals, {DECLARED}": replace(MARGINALS, options={**MARGINALS.options, "declared": 0}),
-    f"marginals, second {DECLARED}": replace(
-        MARGINALS, options={**MARGINALS.options, "declared": 1}, tables=("credit", "loans", "flights")
-    ),
+    "marginals": peer("discreet", 10, **OPTIONS),
+    f"marginals, {DECLARED}": peer("discreet", 10, **OPTIONS, declared=0),
+    f"marginals, second {DECLARED}": peer("discreet", 10, "credit", "loans", "flights", **OPTIONS, declared=1),
     **{name: METHODS[name] for name in PEERS},
 }
 
@@ -280,20 +277,6 @@ def planned(tables: list[str], epsilons: list[float], methods: list[str], seeds:
             at = [(epsilon, relation) for relation in relations] if private else [(0.0, "")]
             keys += [(table, name, *setting, seed) for setting in at]
     return list(dict.fromkeys(keys))
-
-
-def means_of(runs: list[dict[str, Any]]) -> dict[tuple[Any, ...], dict[str, Any]]:
-    """Return the means over seeds, with their number; or why there are none."""
-    groups: dict[Any, list[dict[str, Any]]] = {}
-    for each in runs:
-        groups.setdefault(tuple(each[part] for part in KEY[:-1]), []).append(each)
-    means = {}
-    for key, group in groups.items():
-        done = [each for each in group if "failed" not in each]
-        measures = [name for name in (done or group)[0] if name not in (*KEY, "versions", "failed")]
-        means[key] = {name: float(np.mean([each[name] for each in done])) for name in measures if done}
-        means[key] |= {"seeds": len(done)} if done else {"failed": group[0]["failed"]}
-    return means
 
 
 def goals(means: dict[tuple[Any, ...], dict[str, Any]]) -> list[tuple[str, float, float]]:
@@ -332,7 +315,7 @@ def goals(means: dict[tuple[Any, ...], dict[str, Any]]) -> list[tuple[str, float
 
 
 def shown() -> None:
-    means = means_of([*kept_runs("relations", KEY).values()])
+    means = means_of(kept_runs("relations", KEY).values(), KEY)
     counts = Counter(key[:-1] for key in planned([*CASES], EPSILONS, [""], 10))
     columns = ("two_way", "worst", "ten_strongest", "codes", "ranks", "numbers", "processor_s")
     for table, epsilon in product(CASES, EPSILONS):
@@ -353,20 +336,8 @@ def shown() -> None:
 
 @script(tables=CASES, methods=[""], epsilons=EPSILONS, seeds=(10, 1), limit=600, peers=[""], again=False, present=False)
 def main(limit: int, peers: list[str], again: bool, present: bool, **asked: Any) -> None:
-    pythons = dict(peer.split("=", 1) for peer in peers if peer)
     judge = cache(lambda table: Judge(CASES[table][0](), CASES[table][1]))
-    for key in [] if present else planned(**asked):
-        release, kept, way = dict(zip(KEY, key, strict=True)), kept_runs("relations", KEY), WAYS[key[1]]
-        unfinished = "not finished" in kept.get((*key[:-1], 0), {}).get("failed", "")
-        if way.environment not in ("own", *pythons) or (not again and (key in kept or unfinished)):
-            continue
-        truth = judge(key[0])
-        release["delta"] = truth.delta
-        if way.environment == "own":
-            records, took = run(Job(codes=truth.seen, **job_facts(truth.table, release)), way)
-            release |= {**measured(truth, records), "processor_s": took["processor_s"]}
-        else:
-            release |= released(truth, release, pythons[way.environment], limit)
-        print(*key, release.get("failed") or release["two_way"], release.get("processor_s", ""), flush=True)
-        save("relations", {"runs": kept_with("relations", KEY, release)})
+    keys = [] if present else planned(**asked)
+    for runs in added_runs("relations", KEY, keys, WAYS, judge, peers, limit, again=again):
+        save("relations", {"runs": runs})
     shown()

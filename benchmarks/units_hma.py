@@ -9,8 +9,7 @@ Its rows have no order, so persons of a household are put in that of their age, 
 import polars as pl
 from _bench import save
 from _harness import script, show, timed
-from _unit_tables import HOUSE, PERSON, facts, households, pairs
-from units import some
+from _unit_tables import HOUSE, PERSON, facts, households, pairs, some
 
 CATEGORICAL = ("tenure", "building", *(name for name, column in PERSON.items() if column.kind == "category"))
 

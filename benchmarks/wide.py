@@ -29,6 +29,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from itertools import combinations
 from pathlib import Path
@@ -37,7 +38,8 @@ from typing import Any
 import numpy as np
 from _bench import RESULTS, save
 from _harness import mean_and_error, script, show, target
-from _wide_releases import METHODS
+from _wide_releases import METHODS, Job, Method
+from _wide_releases import run as run_here
 from _wide_tables import TABLES, Coded
 
 ADULT = [(epsilon, delta) for delta in (1e-9, 1e-6) for epsilon in (1.0, 0.3, 3.0)]
@@ -82,6 +84,8 @@ def area(train: np.ndarray, test: np.ndarray, column: int, used: list[int], leas
 
 class Truth:
     """The confidential records of a table, the held-out ones, and what is measured of a release."""
+
+    delta = 1e-9
 
     def __init__(self, table: Coded) -> None:
         self.table = table
@@ -131,29 +135,62 @@ def kept_runs(name: str, key: tuple[str, ...]) -> dict[tuple[Any, ...], dict[str
     return {tuple(run[part] for part in key): run for run in runs}
 
 
-def kept_with(name: str, key: tuple[str, ...], run: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the runs of a result file, as it is now, with one more or in the place of one."""
-    runs = kept_runs(name, key) | {tuple(run[part] for part in key): run}
-    return [runs[place] for place in sorted(runs)]
+def added_runs(
+    name: str, key: tuple[str, ...], keys: Iterable[tuple[Any, ...]], ways: dict[str, Method],
+    truth_of: Callable[[str], Any], peers: Iterable[str], limit: int, *, again: bool = False,
+) -> Iterator[list[dict[str, Any]]]:  # fmt: skip
+    """Run what is asked for and not kept; yield the runs of the result file, as it is now, with each new one.
+
+    A method runs in a process of its own where its environment has an interpreter among the peers. Without one, ours
+    run here, and all others are skipped. After a seed that did not finish in time, further ones are not run.
+    """
+    pythons = dict(peer.split("=", 1) for peer in peers if peer)
+    for place in keys:
+        run, kept, way = dict(zip(key, place, strict=True)), kept_runs(name, key), ways[place[1]]
+        unfinished = "not finished" in kept.get((*place[:-1], 0), {}).get("failed", "")
+        if way.environment not in ("own", *pythons) or (not again and (place in kept or unfinished)):
+            continue
+        truth = truth_of(place[0])
+        run.setdefault("delta", truth.delta)
+        asked = {part: run[part] for part in ("epsilon", "delta", "seed", "relation") if part in run}
+        table, outcomes = truth.table, tuple(truth.table.outcomes)
+        job = {"sizes": table.sizes, "ordered": table.ordered, "outcomes": outcomes, **asked}
+        if way.environment in pythons:
+            took = released(truth, run["method"], job, pythons[way.environment], limit)
+        else:
+            records, took = run_here(Job(codes=truth.seen, **job), way)
+            took = {**measured(truth, records), "processor_s": took["processor_s"]}
+        run |= took
+        print(*place, run.get("failed") or run["two_way"], run.get("processor_s", ""), flush=True)
+        runs = kept_runs(name, key) | {place: run}
+        yield [runs[place] for place in sorted(runs)]
+
+
+def means_of(runs: Iterable[dict[str, Any]], key: tuple[str, ...]) -> dict[tuple[Any, ...], dict[str, Any]]:
+    """Return the means over seeds, the last part of the key, with their number; or why there are none."""
+    groups: dict[Any, list[dict[str, Any]]] = {}
+    for each in runs:
+        groups.setdefault(tuple(each[part] for part in key[:-1]), []).append(each)
+    means = {}
+    for of, group in groups.items():
+        done = [each for each in group if "failed" not in each]
+        measures = [name for name in (done or group)[0] if name not in (*key, "versions", "failed")]
+        means[of] = {name: float(np.mean([each[name] for each in done])) for name in measures if done}
+        means[of] |= {"seeds": len(done)} if done else {"failed": group[0]["failed"]}
+    return means
 
 
 def measured(truth: Any, records: np.ndarray) -> dict[str, float]:
     return {name: round(value, 6) for name, value in truth.measure(records).items()}
 
 
-def job_facts(table: Coded, run: dict[str, Any]) -> dict[str, Any]:
-    """Return what a mechanism is told, but for the codes."""
-    asked = {name: run[name] for name in ("epsilon", "delta", "seed", "relation") if name in run}
-    return {"sizes": table.sizes, "ordered": table.ordered, "outcomes": tuple(table.outcomes), **asked}
-
-
-def released(truth: Any, run: dict[str, Any], interpreter: str, limit: int) -> dict[str, Any]:
+def released(truth: Any, method: str, facts: dict[str, Any], interpreter: str, limit: int) -> dict[str, Any]:
     """Run one release in a process of its own; return what it took and what is measured of it, or why nothing is."""
     with tempfile.TemporaryDirectory() as folder:
         codes, records, job = (Path(folder) / name for name in ("codes.npy", "records.npy", "job.json"))
         np.save(codes, truth.seen)
-        asked = {"method": run["method"], "codes": str(codes), "records": str(records), "limit": limit}
-        job.write_text(json.dumps({**job_facts(truth.table, run), **asked}))
+        asked = {"method": method, "codes": str(codes), "records": str(records), "limit": limit}
+        job.write_text(json.dumps({**facts, **asked}))
         command = [interpreter, str(Path(__file__).with_name("_wide_releases.py")), str(job)]
         ended = subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ | ONE_THREAD)
         if ended.returncode == -signal.SIGXCPU:
@@ -200,13 +237,7 @@ def present(runs: list[dict[str, Any]]) -> None:
 @script(tables=(TABLES, ["small-6"]), only=([""], ["discreet"]), epsilons=[1.0, 0.3, 3.0], seeds=(5, 1), limit=3600,
         peers=[""], again=False)  # fmt: skip
 def main(limit: int, peers: list[str], again: bool, **asked: Any) -> None:
-    pythons = {"own": sys.executable} | dict(peer.split("=", 1) for peer in peers if peer)
-    truth = cache(lambda table: Truth(TABLES[table]()))
-    for key in wanted(**asked):
-        run, runs, environment = dict(zip(KEY, key, strict=True)), kept_runs("wide", KEY), METHODS[key[1]].environment
-        if environment not in pythons or (key in runs and not (again and "failed" in runs[key])):
-            continue
-        run |= released(truth(run["table"]), run, pythons[environment], limit)
-        print(*key, run.get("failed") or run["two_way"], run.get("processor_s", ""), flush=True)
-        save("wide", {"runs": kept_with("wide", KEY, run)})
+    truth, pythons = cache(lambda table: Truth(TABLES[table]())), [f"own={sys.executable}", *peers]
+    for runs in added_runs("wide", KEY, wanted(**asked), METHODS, truth, pythons, limit, again=again):
+        save("wide", {"runs": runs})
     present([*kept_runs("wide", KEY).values()])
