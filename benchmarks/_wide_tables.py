@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,13 +19,8 @@ from _harness import data
 HELD_OUT = 0.2
 SPLIT_SEED = 20_261_122
 SMALL = 9_823  # of which 7,858 are not held out
-INCOME = [
-    *(-5_000, 0, 1),
-    *range(2_500, 50_000, 2_500),
-    *range(50_000, 100_000, 5_000),
-    *range(100_000, 200_000, 10_000),
-    *range(200_000, 500_001, 50_000),
-]
+INCOME = [-5_000, 0, 1, *range(2_500, 50_000, 2_500), *range(50_000, 100_000, 5_000)]
+INCOME += [*range(100_000, 200_000, 10_000), *range(200_000, 500_001, 50_000)]
 FEW_INCOMES = [1, 10_000, 20_000, 40_000, 60_000, 90_000, 150_000]
 WEIGHT = [*range(10, 100, 10), *range(100, 300, 20), *range(300, 1_001, 100)]
 
@@ -61,7 +57,7 @@ class Coded:
         out = int(HELD_OUT * len(order))
         return self.codes[np.sort(order[out:])], self.codes[np.sort(order[:out])]
 
-    def cut(self, columns: int) -> Coded:
+    def cut(self, columns: int | None) -> Coded:
         sizes = dict(list(self.sizes.items())[:columns])
         ordered, leaks = (tuple(name for name in names if name in sizes) for names in (self.ordered, self.leaks))
         return replace(self, codes=self.codes[:, :columns], sizes=sizes, ordered=ordered, leaks=leaks)
@@ -121,8 +117,8 @@ def adult() -> Coded:
     )
 
 
-def nist(records: int | None = None) -> Coded:
-    """NIST's excerpts of the American Community Survey: 24 columns; 87,293 records, or the first in fewer cells."""
+def nist(records: int | None = None, columns: int | None = None) -> Coded:
+    """NIST's excerpts of the American Community Survey: 24 columns, or the first; 87,293 records, or fewer."""
     income = INCOME if records is None else FEW_INCOMES
     frame = data("nist_acs_excerpts")
     crowds = [*range(100, 1_000, 100), *range(1_000, 10_000, 500), *range(10_000, 60_000, 2_500)]
@@ -142,7 +138,7 @@ def nist(records: int | None = None) -> Coded:
         target=("PINCP", 2 + income.index(40_000)),
         leaks=("PINCP_DECILE", "POVPIP"),
         regression=("PINCP", "AGEP", "EDU", "SEX", "MSP", "RAC1P"),
-    )
+    ).cut(columns)
 
 
 def acs() -> Coded:
@@ -181,13 +177,8 @@ def made(columns: int) -> Coded:
 TABLES: dict[str, Callable[[], Coded]] = {
     "adult": adult,
     "nist": nist,
-    "nist-6": lambda: nist().cut(6),
-    "nist-10": lambda: nist().cut(10),
-    "nist-20": lambda: nist().cut(20),
-    "small-6": lambda: nist(SMALL).cut(6),
-    "small-10": lambda: nist(SMALL).cut(10),
-    "small-20": lambda: nist(SMALL).cut(20),
+    **{f"nist-{columns}": partial(nist, columns=columns) for columns in (6, 10, 20)},
+    **{f"small-{columns}": partial(nist, SMALL, columns) for columns in (6, 10, 20)},
     "acs": acs,
-    "made-40": lambda: made(40),
-    "made-50": lambda: made(50),
+    **{f"made-{columns}": partial(made, columns) for columns in (40, 50)},
 }

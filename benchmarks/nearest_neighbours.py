@@ -79,20 +79,13 @@ def against_brute_force(kind: str, d: int, method: str, counts: list[int]) -> di
     wall, cpu = (min(one[i] for one in theirs) for i in (1, 2))
     own_wall, own_cpu = (min(one[i] for one in ours) for i in (1, 2))
     return {
-        "points": kind,
-        "coordinates": d,
-        "method": NearestCandidates(candidates, method=method).method,
-        "sklearn_seconds_scaled": wall * scale,
-        "sklearn_cpu_seconds_scaled": cpu * scale,
-        "seconds": seconds,
-        "cpu_seconds": cpu_seconds,
-        "cpu_seconds_product_alone": product * count / len(left),
+        "points": kind, "coordinates": d, "method": NearestCandidates(candidates, method=method).method,
+        "sklearn_seconds_scaled": wall * scale, "sklearn_cpu_seconds_scaled": cpu * scale,
+        "seconds": seconds, "cpu_seconds": cpu_seconds, "cpu_seconds_product_alone": product * count / len(left),
         "faiss_cpu_seconds_scaled": faiss_seconds(points[:asked], candidates) * scale,
-        "cpu_ratio_of_the_million": cpu * scale / cpu_seconds,
-        "ratio": wall / own_wall,
-        "cpu_ratio": cpu / own_cpu,
+        "cpu_ratio_of_the_million": cpu * scale / cpu_seconds, "ratio": wall / own_wall, "cpu_ratio": cpu / own_cpu,
         "decided_by_rounding": decided_by_rounding(points[:asked], candidates, ours[0][0], theirs[0][0]),
-    }
+    }  # fmt: skip
 
 
 @script(counts=([1_000_000, 10_000, 40_000], [40_000, 1_000, 4_000]))
@@ -101,5 +94,5 @@ def main(counts: list[int]) -> None:
         found = [against_brute_force(*case, counts) for case in CASES]
     points, candidates, _ = counts
     print(f"{points:,} points, {candidates:,} candidates\n")
-    show([key.replace("_", " ") for key in found[0]], [tuple(one.values()) for one in found])
+    show(found[0], found)
     save("nearest_neighbours", {"points": points, "candidates": candidates, "runs": found})

@@ -116,6 +116,6 @@ def main(tables: list[str], epsilons: list[float]) -> None:
         shares |= {key: total[key.replace("bound_", "")] / len(some) for key in ("bound_fails", "one_score_fails")}
         shares["stronger_measured"] = total["stronger_measured"] / max(1, total["stronger"])
         summary[word] = {key: round(share, 3) for key, share in shares.items()}
-    show(("of", *next(iter(summary.values()))), [(word, *map(str, row.values())) for word, row in summary.items()])
+    show(("of", *summary["all"]), [{"of": word, **row} for word, row in summary.items()])
     print(f"losses {verdict(summary['all']['within'] >= 0.9)}, bound {verdict(summary['all']['bound_fails'] <= 0.05)}")
     save("pair_losses", {"summary": summary, "rows": rows})

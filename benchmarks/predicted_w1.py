@@ -7,8 +7,7 @@ noise alone, is then run, and its W1 measured with the library's own ``compare``
 itself: four of its steps are foreseen, with few candidates, whatever it will take.
 """
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -27,13 +26,14 @@ TARGET = 1.5
 EVOLUTION = "private-evolution"
 
 
-@dataclass(frozen=True)
-class Setting:
+class Setting(NamedTuple):
+    """A table, its columns, a budget, and the size of a release as a share of the records."""
+
     table: str
     column: str
     epsilon: float
     delta: float
-    share: float  # of the confidential records, as the size of the release
+    share: float
     sampling: str = "iid"
     records: int | None = None  # a subsample plays the table
 

@@ -35,11 +35,8 @@ def measured(parts: Any, engine: str, folder: Path, rows: int, repeats: int) -> 
     for _ in range(repeats):
         for part, runs in found.items():
             runs.append(fresh(str(Path(__file__).with_name("_scale_parts.py")), part, engine, folder, rows))
-    best = {"seconds": min, "processor": min, "peak_mib": max, "peak_mib_together": max}
-    return {
-        part: {name: how(run[name] for run in runs) for name, how in best.items() if name in runs[0]}
-        for part, runs in found.items()
-    }
+    best = {"seconds": min, "processor": min, "peak_mib": max}
+    return {part: {name: how(run[name] for run in runs) for name, how in best.items()} for part, runs in found.items()}
 
 
 def ratios(found: dict[str, dict[str, float]]) -> dict[str, float]:
@@ -91,8 +88,8 @@ def report(result: dict[str, Any]) -> None:
 
 
 @script(sizes=([10_000_000, 100_000_000], [100_000, 200_000]), engines=dict.fromkeys(("polars", "duckdb", "spark")),
-        repeats=(3, 1), without_more=False, count_only=int)  # fmt: skip
-def main(sizes: list[int], engines: list[str], repeats: int, without_more: bool, count_only: int | None) -> None:
+        repeats=(3, 1), count_only=int)  # fmt: skip
+def main(sizes: list[int], engines: list[str], repeats: int, count_only: int | None) -> None:
     for rows in [count_only] if count_only else sizes:
         with tempfile.TemporaryDirectory() as temporary:
             folder = Path(temporary)
@@ -111,7 +108,7 @@ def main(sizes: list[int], engines: list[str], repeats: int, without_more: bool,
                     print(json.dumps(result["count_only"], indent=2))
                 else:
                     found = measured(MAIN, engine, folder, rows, repeats)
-                    if not without_more and rows == min(sizes) and engine != "spark":
+                    if rows == min(sizes) and engine != "spark":
                         found |= measured(MORE, engine, folder, rows, 1)
                     found["ratios"] = ratios(found)
                     result.setdefault("tables", {}).setdefault(str(rows), {})[engine] = found

@@ -79,5 +79,5 @@ def main(columns: list[str], releases: int) -> None:
             for fact, mean, most in zip(("mean", "sd", "q99"), errors.mean(axis=0), largest, strict=True):
                 row |= {fact: f"{mean:+.3f}", f"{fact}, nine of ten": f"{most:.3f}"}
             rows.append(row)
-    show(tuple(rows[0]), [tuple(map(str, row.values())) for row in rows])
+    show(rows[0], rows)
     save("tails", {"rows": rows})

@@ -115,5 +115,5 @@ def main(seeds: int, strong: int) -> None:
         add(f"{level} cells alone", [PLAIN.decode(part, rng=seeded(0), first=1) for part in parts])
     show(("", *rows[0]["pairs"], "facts"), [(row["what"], *row["pairs"].values(), row["error"]) for row in rows])
     own = [step for each in readings for step in steps(records, each, seeded(0))]
-    show([*own[0]], [[*row.values()] for row in own])
+    show(own[0], own)
     save("unit_losses", {"delta": 1e-6, "records": n, "rows": rows, "household pairs": own})

@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Sequence
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
@@ -158,9 +159,17 @@ def unevenness(ranks: Any, bins: int = 10) -> float:
     return float(((found - len(ranks) / bins) ** 2 / (len(ranks) / bins)).sum())
 
 
-def show(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    """Print a table, numbers to the right."""
-    texts = [tuple(cell if isinstance(cell, str) else f"{cell:,.4g}" for cell in row) for row in rows]
+def show(head: Iterable[str], rows: Iterable[Any]) -> None:
+    """Print a table, numbers to the right; of rows with names, the columns that the head names."""
+
+    def text(cell: Any) -> str:
+        if isinstance(cell, Integral) and not isinstance(cell, bool):
+            return f"{cell:,}"
+        return f"{cell:,.4g}" if isinstance(cell, Real) and not isinstance(cell, bool) else str(cell)
+
+    head = list(head)
+    cells = ([row.get(name, "") for name in head] if isinstance(row, dict) else row for row in rows)
+    texts = [tuple(map(text, row)) for row in cells]
     widths = [max(len(cell) for cell in cells) for cells in zip(head, *texts, strict=True)]
     for row in (head, *texts):
         print("  ".join([row[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(row[1:], widths[1:], strict=True))]))

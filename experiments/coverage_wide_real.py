@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 from _harness import HERE, add, data, script, texts, write
+from sklearn.linear_model import LogisticRegression
 
 from discreet import Budget, release
 from discreet.domain import Category, Domain, Integer, Numeric, UnitTable
@@ -186,13 +187,10 @@ def truth(question: Question, held: pl.DataFrame) -> float:  # noqa: PLR0911
     columns[:, 1:] -= columns[:, 1:].mean(axis=0)
     if kind == "slope":
         return float(np.linalg.lstsq(columns, values.astype(float), rcond=None)[0][1])
-    scale, outcome = np.maximum(columns.std(axis=0), 1e-9) ** (np.arange(len(design)) > 0), values == max(values)
-    z, beta = columns / scale, np.zeros(len(design))
-    for _ in range(60):
-        p = 1 / (1 + np.exp(-np.clip(z @ beta, -30, 30)))
-        bend = (z.T * (p * (1 - p))) @ z + 1e-9 * np.eye(len(beta))
-        beta += np.clip(np.linalg.solve(bend, z.T @ (outcome - p)), -3, 3)
-    return float(beta[1] / scale[1])
+    scale = np.maximum(columns.std(axis=0), 1e-9)
+    model = LogisticRegression(C=np.inf, fit_intercept=False, solver="newton-cholesky", tol=1e-8, max_iter=100)
+    scale[0] = 1.0
+    return float(model.fit(columns / scale, values == max(values)).coef_[0, 1] / scale[1])
 
 
 def correlation(a: str, b: str) -> Callable[[Any, Any], Any]:
