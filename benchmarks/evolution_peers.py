@@ -32,7 +32,7 @@ from _wide_releases import METHODS, peer
 from _wide_tables import Coded
 from evolution_rule import ACS, NIST, SCORES, apart, declared, table_named
 from relations import CASES, OPTIONS, Judge
-from wide import added_runs, kept_runs, means_of
+from wide import Comparison
 
 from discreet.domain import Domain
 
@@ -86,11 +86,10 @@ def planned(tables: list[str], methods: list[str], seeds: int) -> list[tuple[str
 @script(tables=({name: name for name in (*RULE, "xor", "adult-20000")}, ["xor"]), methods=[""], seeds=(3, 1),
         limit=600, peers=[""])  # fmt: skip
 def main(tables: list[str], methods: list[str], seeds: int, limit: int, peers: list[str]) -> None:
-    truth = cache(lambda name: Pairs(name) if name in RULE else Judge(CASES[name][0](), CASES[name][1]))
-    keys = planned(tables, methods, seeds)
-    for runs in added_runs("evolution_peers", KEY, keys, WAYS, truth, peers, limit):
+    truth = cache(lambda name: Pairs(name) if name in RULE else Judge(*CASES[name]))
+    comparison = Comparison("evolution_peers", KEY, WAYS, truth)
+    for runs in comparison.added(planned(tables, methods, seeds), peers, limit, again=False):
         save("evolution_peers", {"runs": runs})
-    measures = ("two_way", "area y", "area income>50K", "processor_s", "seeds")
-    means = means_of(kept_runs("evolution_peers", KEY).values(), KEY)
-    rows = [(*of[:2], *(found.get(each, found.get("failed", "-")) for each in measures)) for of, found in means.items()]
-    show(("table", "method", *measures), rows)
+    measures = ("two_way", "area y", "area income>50K", "processor_s", "seeds", "failed")
+    means = comparison.means().items()
+    show(("table", "method", *measures), [{"table": of[0], "method": of[1], **found} for of, found in means])

@@ -116,9 +116,7 @@ def main(sizes: list[int], workers: list[int]) -> None:
     parts = [name for name in last if name.endswith("processes")]
     memory = max(last[name]["peak_bytes"] / first[name]["peak_bytes"] for name in parts)
     slower = max(last[name]["processor"] / last["one file"]["processor"] for name in parts)
-    print(
-        f"\nmemory {memory:.2f} times (at most {MEMORY_TARGET}), processor {slower:.2f} times (at most {TIME_TARGET})"
-    )
+    print(f"memory {memory:.2f} times, at most {MEMORY_TARGET}; processor {slower:.2f} times, at most {TIME_TARGET}")
     targets = {"memory_target": MEMORY_TARGET, "time_target": TIME_TARGET}
     ratios = {"memory_ratio": memory, "time_ratio": slower, "met": memory <= MEMORY_TARGET and slower <= TIME_TARGET}
     save("partitions", {"records": RECORDS, "part": PART, **targets, **ratios, "sizes": found})

@@ -38,6 +38,7 @@ taken up again. ``--methods`` takes words that a method's name has to contain. `
 """
 
 from collections import Counter
+from collections.abc import Callable
 from functools import cache
 from importlib.util import find_spec
 from itertools import combinations, product
@@ -50,7 +51,7 @@ from _bench import save, verdict
 from _harness import data, script, show
 from _wide_releases import METHODS, peer
 from _wide_tables import TABLES, Coded
-from wide import added_runs, area, columns_of, kept_runs, means_of
+from wide import Comparison, area, columns_of
 
 MONEY = [0, 1, 1e3, 2500, 5e3, 7500, 1e4, 12500, 15e3, 2e4, 25e3, 3e4, 4e4, 5e4, 75e3, 1e5, 15e4, 25e4, 5e5, 1e6, 4e6]
 MONTHS = [0, 3, 6, 9, 12, 18, 24, 30, 36, 48, 60, 72, 84, 121]
@@ -174,7 +175,8 @@ def correlation(shares: np.ndarray, a: np.ndarray, b: np.ndarray, *, ranked: boo
 class Judge:
     """The confidential records of a coded table, those held out, and what is measured of a release."""
 
-    def __init__(self, table: Coded, records: int | None) -> None:
+    def __init__(self, opened: Callable[[], Coded], records: int | None) -> None:
+        table = opened()
         self.table, self.names, self.sizes = table, list(table.sizes), list(table.sizes.values())
         confidential, held_out = (codes.astype(np.int64) for codes in table.split())
         self.seen = confidential[np.random.default_rng(7).permutation(len(confidential))[:records]]
@@ -314,8 +316,7 @@ def goals(means: dict[tuple[Any, ...], dict[str, Any]]) -> list[tuple[str, float
     ]
 
 
-def shown() -> None:
-    means = means_of(kept_runs("relations", KEY).values(), KEY)
+def shown(means: dict[tuple[Any, ...], dict[str, Any]]) -> None:
     counts = Counter(key[:-1] for key in planned([*CASES], EPSILONS, [""], 10))
     columns = ("two_way", "worst", "ten_strongest", "codes", "ranks", "numbers", "processor_s")
     for table, epsilon in product(CASES, EPSILONS):
@@ -336,8 +337,7 @@ def shown() -> None:
 
 @script(tables=CASES, methods=[""], epsilons=EPSILONS, seeds=(10, 1), limit=600, peers=[""], again=False, present=False)
 def main(limit: int, peers: list[str], again: bool, present: bool, **asked: Any) -> None:
-    judge = cache(lambda table: Judge(CASES[table][0](), CASES[table][1]))
-    keys = [] if present else planned(**asked)
-    for runs in added_runs("relations", KEY, keys, WAYS, judge, peers, limit, again=again):
+    comparison = Comparison("relations", KEY, WAYS, cache(lambda table: Judge(*CASES[table])))
+    for runs in comparison.added([] if present else planned(**asked), peers, limit, again=again):
         save("relations", {"runs": runs})
-    shown()
+    shown(comparison.means())

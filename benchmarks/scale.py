@@ -14,7 +14,7 @@ Every part runs in a process of its own, after a first time on a thousand rows. 
 the least seconds of each are kept. ``raw`` is a group by of the values themselves. ``wide`` reads twelve columns of ten
 cells part by part, a tenth as many rows, and adds up the cells of all pairs, as ``marginals`` does. Both are for the
 smallest number of rows alone. ``--count-only`` counts a tenth as many rows in one file, read ten times over as if it
-were ten files. The figures of release_speed.py, run before, are copied. Results are added to those of earlier runs.
+were ten files. Results are added to those of earlier runs.
 """
 
 import json
@@ -50,15 +50,10 @@ def ratios(found: dict[str, dict[str, float]]) -> dict[str, float]:
 
 
 def kept() -> dict[str, Any]:
-    """Return the results of earlier runs, and what release_speed.py found."""
+    """Return the results of earlier runs."""
     path = newest(RESULTS / "scale.json")
     result = json.loads(path.read_text()) if path.exists() else {}
-    result = {name: result[name] for name in ("tables", "count_only") if name in result}
-    told = json.loads((RESULTS / "release_speed.json").read_text())
-    result["in_and_out"] = {"records": told["records"], "time_target": told["time_target"]}
-    for kind in ("time_ratio", "processor_ratio"):
-        result["in_and_out"][kind] = {name: one[kind] for name, one in told["commands"].items()}
-    return result
+    return {name: result[name] for name in ("tables", "count_only") if name in result}
 
 
 def report(result: dict[str, Any]) -> None:

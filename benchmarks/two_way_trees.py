@@ -10,8 +10,6 @@ at most. Errors are total variations on declared cells, and of correlations of c
     python benchmarks/two_way_trees.py
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -61,7 +59,7 @@ def read(true: np.ndarray, cells: Any, error: float, share: float, rng: np.rando
 def main(tables: list[str], draws: int) -> None:
     rows = []
     for name in tables:
-        judge = Judge(CASES[name][0](), CASES[name][1])
+        judge = Judge(*CASES[name])
         ordered = {place for place, column in enumerate(judge.names) if column in judge.table.ordered}
         for relation in ("add-remove", "replacement"):
             measured = tables_of(judge, relation)

@@ -53,10 +53,7 @@ def measured(name: str, method: str, case: Case, seeds: int) -> dict[str, object
         errors.append({} if case.tables is None else case.tables(frame, table))
     mean = {key: float(np.mean([each[key] for each in found])) for key in true}
     error = {key: float(np.mean([abs(each[key] - true[key]) for each in found])) for key in true}
-    show(
-        (f"{name}, {method}", "true", "mean", "error"),
-        [(key, f"{true[key]:.3f}", f"{mean[key]:.3f}", f"{error[key]:.4f}") for key in true],
-    )
+    show((f"{name}, {method}", "true", "mean", "error"), [(key, true[key], mean[key], error[key]) for key in true])
     variations = {key: float(np.mean([each[key] for each in errors])) for key in errors[0]}
     whole = float(np.mean(list(error.values())))
     print(f"mean error {whole:.4f}; pairs: {variations}; {np.mean(seconds):.1f} s")

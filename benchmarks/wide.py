@@ -30,6 +30,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from functools import cache
 from itertools import combinations
 from pathlib import Path
@@ -128,56 +129,62 @@ class Truth:
         return {**found, "area_under_curve": self._prediction(codes), "regression": float(difference.mean())}
 
 
-def kept_runs(name: str, key: tuple[str, ...]) -> dict[tuple[Any, ...], dict[str, Any]]:
-    """Return the runs of a result file by their keys."""
-    path = target(RESULTS / f"{name}.json")
-    runs = json.loads(path.read_text())["runs"] if path.exists() else []
-    return {tuple(run[part] for part in key): run for run in runs}
+@dataclass(frozen=True)
+class Comparison:
+    """Releases by several methods, kept in a result file: what tells one from another, and what each is measured by."""
 
+    name: str
+    key: tuple[str, ...]
+    methods: dict[str, Method]
+    truth: Callable[[str], Any]
 
-def added_runs(
-    name: str, key: tuple[str, ...], keys: Iterable[tuple[Any, ...]], ways: dict[str, Method],
-    truth_of: Callable[[str], Any], peers: Iterable[str], limit: int, *, again: bool = False,
-) -> Iterator[list[dict[str, Any]]]:  # fmt: skip
-    """Run what is asked for and not kept; yield the runs of the result file, as it is now, with each new one.
+    def kept(self) -> dict[tuple[Any, ...], dict[str, Any]]:
+        """Return the runs of the result file, as it is now, by their keys."""
+        path = target(RESULTS / f"{self.name}.json")
+        runs = json.loads(path.read_text())["runs"] if path.exists() else []
+        return {tuple(run[part] for part in self.key): run for run in runs}
 
-    A method runs in a process of its own where its environment has an interpreter among the peers. Without one, ours
-    run here, and all others are skipped. After a seed that did not finish in time, further ones are not run.
-    """
-    pythons = dict(peer.split("=", 1) for peer in peers if peer)
-    for place in keys:
-        run, kept, way = dict(zip(key, place, strict=True)), kept_runs(name, key), ways[place[1]]
-        unfinished = "not finished" in kept.get((*place[:-1], 0), {}).get("failed", "")
-        if way.environment not in ("own", *pythons) or (not again and (place in kept or unfinished)):
-            continue
-        truth = truth_of(place[0])
-        run.setdefault("delta", truth.delta)
-        asked = {part: run[part] for part in ("epsilon", "delta", "seed", "relation") if part in run}
-        table, outcomes = truth.table, tuple(truth.table.outcomes)
-        job = {"sizes": table.sizes, "ordered": table.ordered, "outcomes": outcomes, **asked}
-        if way.environment in pythons:
-            took = released(truth, run["method"], job, pythons[way.environment], limit)
-        else:
-            records, took = run_here(Job(codes=truth.seen, **job), way)
-            took = {**measured(truth, records), "processor_s": took["processor_s"]}
-        run |= took
-        print(*place, run.get("failed") or run["two_way"], run.get("processor_s", ""), flush=True)
-        runs = kept_runs(name, key) | {place: run}
-        yield [runs[place] for place in sorted(runs)]
+    def added(
+        self, keys: Iterable[tuple[Any, ...]], peers: Iterable[str], limit: int, *, again: bool
+    ) -> Iterator[list[dict[str, Any]]]:
+        """Run what is asked for and not kept; yield all runs with each new one.
 
+        A method runs in a process of its own where its environment has an interpreter among the peers. Without one,
+        ours run here, and all others are skipped. After a seed that did not finish in time, further ones are not run.
+        """
+        pythons = dict(peer.split("=", 1) for peer in peers if peer)
+        for place in keys:
+            run, kept, method = dict(zip(self.key, place, strict=True)), self.kept(), self.methods[place[1]]
+            unfinished = "not finished" in kept.get((*place[:-1], 0), {}).get("failed", "")
+            if method.environment not in ("own", *pythons) or (not again and (place in kept or unfinished)):
+                continue
+            truth = self.truth(place[0])
+            run.setdefault("delta", truth.delta)
+            asked = {part: run[part] for part in ("epsilon", "delta", "seed", "relation") if part in run}
+            table, outcomes = truth.table, tuple(truth.table.outcomes)
+            job = {"sizes": table.sizes, "ordered": table.ordered, "outcomes": outcomes, **asked}
+            if method.environment in pythons:
+                took = released(truth, place[1], job, pythons[method.environment], limit)
+            else:
+                records, told = run_here(Job(codes=truth.seen, **job), method)
+                took = {**measured(truth, records), "processor_s": told["processor_s"]}
+            run |= took
+            print(*place, run.get("failed") or run["two_way"], run.get("processor_s", ""), flush=True)
+            runs = self.kept() | {place: run}
+            yield [runs[place] for place in sorted(runs)]
 
-def means_of(runs: Iterable[dict[str, Any]], key: tuple[str, ...]) -> dict[tuple[Any, ...], dict[str, Any]]:
-    """Return the means over seeds, the last part of the key, with their number; or why there are none."""
-    groups: dict[Any, list[dict[str, Any]]] = {}
-    for each in runs:
-        groups.setdefault(tuple(each[part] for part in key[:-1]), []).append(each)
-    means = {}
-    for of, group in groups.items():
-        done = [each for each in group if "failed" not in each]
-        measures = [name for name in (done or group)[0] if name not in (*key, "versions", "failed")]
-        means[of] = {name: float(np.mean([each[name] for each in done])) for name in measures if done}
-        means[of] |= {"seeds": len(done)} if done else {"failed": group[0]["failed"]}
-    return means
+    def means(self) -> dict[tuple[Any, ...], dict[str, Any]]:
+        """Return the means over seeds, the last part of the key, with their number; or why there are none."""
+        groups: dict[Any, list[dict[str, Any]]] = {}
+        for place, run in self.kept().items():
+            groups.setdefault(place[:-1], []).append(run)
+        means = {}
+        for of, group in groups.items():
+            done = [each for each in group if "failed" not in each]
+            measures = [name for name in (done or group)[0] if name not in (*self.key, "versions", "failed")]
+            means[of] = {name: float(np.mean([each[name] for each in done])) for name in measures if done}
+            means[of] |= {"seeds": len(done)} if done else {"failed": group[0]["failed"]}
+        return means
 
 
 def measured(truth: Any, records: np.ndarray) -> dict[str, float]:
@@ -237,7 +244,7 @@ def present(runs: list[dict[str, Any]]) -> None:
 @script(tables=(TABLES, ["small-6"]), only=([""], ["discreet"]), epsilons=[1.0, 0.3, 3.0], seeds=(5, 1), limit=3600,
         peers=[""], again=False)  # fmt: skip
 def main(limit: int, peers: list[str], again: bool, **asked: Any) -> None:
-    truth, pythons = cache(lambda table: Truth(TABLES[table]())), [f"own={sys.executable}", *peers]
-    for runs in added_runs("wide", KEY, wanted(**asked), METHODS, truth, pythons, limit, again=again):
+    comparison = Comparison("wide", KEY, METHODS, cache(lambda table: Truth(TABLES[table]())))
+    for runs in comparison.added(wanted(**asked), [f"own={sys.executable}", *peers], limit, again=again):
         save("wide", {"runs": runs})
-    present([*kept_runs("wide", KEY).values()])
+    present([*comparison.kept().values()])

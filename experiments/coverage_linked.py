@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 from _harness import HERE, add, script, texts, write
-from coverage_wide_real import FALSE_OR_TRUE, Question, truth
-from coverage_wide_real import answer as answered
+from coverage_wide_real import FALSE_OR_TRUE, Question, answer, truth
 
 from discreet import Budget, release
 from discreet.audit.instance import clopper_pearson
@@ -93,27 +92,11 @@ def true() -> dict[str, float]:
         counted = tables[name].group_by("home").len(f"number of {name}")
         homes = homes.join(counted, on="home", how="left").fill_null(0)
     held = {name: homes if name == "homes" else frame.join(homes, on="home") for name, frame in tables.items()}
-    found = {}
-    for table, questions in ABOUT.values():
-        for question in questions:
-            label = question.kind == "label"
-            share = float((held[table][question.y] == "true").mean()) if label else truth(question, held[table])
-            found[named(question)] = share
-    return found
+    return {named(one): truth(one, held[table]) for table, questions in ABOUT.values() for one in questions}
 
 
 def named(question: Question) -> str:
     return " ".join(str(part) for part in question if part not in ("", None))
-
-
-def answer(released: Any, question: Question) -> Any:
-    if question.kind == "label":
-        return released.estimate(["P(=true)"], column=question.y).rows[0]
-    if question.kind == "slope":  # names of several words
-        y, x = (f"Q('{name}')" if " " in name else name for name in (question.y, question.x))
-        further = f" + C({question.other})" if question.other else ""
-        return {row.name: row for row in released.regress(f"{y} ~ {x}{further}").rows}[x]
-    return answered(released, question, LABELS)
 
 
 def world(epsilon: float, index: int, homes: int = HOMES, tables: int = TABLES) -> Iterator[list[Any]]:
@@ -123,7 +106,7 @@ def world(epsilon: float, index: int, homes: int = HOMES, tables: int = TABLES) 
     released = release(held, DOMAIN, Budget(epsilon=epsilon, delta=1e-6), **asked)
     for _, questions in ABOUT.values():
         for question in questions:
-            row = answer(released, question)
+            row = answer(released, question, LABELS)
             codes = " ".join(sorted({code.name for code in row.codes}))
             yield [epsilon, index, named(question), codes, row.mean, row.lower, row.upper]
 

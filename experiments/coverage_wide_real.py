@@ -168,6 +168,8 @@ def truth(question: Question, held: pl.DataFrame) -> float:  # noqa: PLR0911
     """Return a number of the confidential table."""
     kind, y, x, at, other = question
     values = held[y].to_numpy()
+    if kind == "label":
+        return float((values == "true").mean())
     if kind == "share":
         return float((values <= at[1]).mean() if at[0] == "<=" else (values >= at[1]).mean())
     if kind == "group":
@@ -212,8 +214,9 @@ def answer(released: Any, question: Question, declared: dict[str, tuple[Any, ...
         return released.estimate([correlation(y, x)]).rows[0]
     if kind in ("slope", "logistic"):
         further = f" + C({other})" if other and labelled(declared[other]) else f" + {other}" * bool(other)
-        return {row.name: row for row in released.regress(f"{y} ~ {x}{further}").rows}[x]
-    named = {"quantile": f"q{at}", "share": "P({}{:g})".format(*at) if kind == "share" else ""}
+        sides = (f"Q('{name}')" if " " in name else name for name in (y, x))
+        return {row.name: row for row in released.regress(" ~ ".join(sides) + further).rows}[x]
+    named = {"quantile": f"q{at}", "share": "P({}{:g})".format(*at) if kind == "share" else "", "label": "P(=true)"}
     return released.estimate([named.get(kind, kind)], column=y).rows[0]
 
 

@@ -4,8 +4,6 @@ A picture is a function of a module here, named after a paper (or ``beyond`` the
 experiments/draw.py`` writes them all in seconds; the documentation's gallery shows them.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager

@@ -3,8 +3,6 @@
 The second is drawn from a benchmark's results, which are of one machine.
 """
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Pictures of BNP24: the thesis on releases from Bayesian nonparametric processes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Pictures of PE25: how Private Evolution converges."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Pictures of PP22: risk-weighted pseudo-posteriors."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from matplotlib.figure import Figure

@@ -1,7 +1,5 @@
 """Pictures of PY26: releases from Pitman-Yor and Dirichlet processes."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from matplotlib.figure import Figure

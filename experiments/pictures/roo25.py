@@ -1,7 +1,5 @@
 """Pictures of ROO25: Reveal-or-Obscure."""
 
-from __future__ import annotations
-
 from matplotlib.figure import Figure
 
 from pictures import canvas, column, distinct, ink, named, picture, quiet, rows, where
