@@ -30,26 +30,18 @@ class Coded:
     """A coded table.
 
     ``ordered``: names of the columns whose codes have an order.
-    ``target``: the column predicted from the others, and its least code that counts as a positive.
-    ``leaks``: columns left out of that prediction.
+    ``outcomes``: columns predicted from the others, each with its least code that counts as a positive, and the columns
+    that are left out of that prediction.
     ``regression``: a response and five regressors, codes as numbers.
     ``numbers``: the number that a code stands for, by columns: the middle of its band, and none for null.
-    ``others``: further columns that are predicted: the least code that is positive, and the columns left out.
     """
 
     codes: np.ndarray
     sizes: dict[str, int]
     ordered: tuple[str, ...]
-    target: tuple[str, int]
-    leaks: tuple[str, ...]
-    regression: tuple[str, ...]
+    outcomes: dict[str, tuple[int, tuple[str, ...]]] = field(default_factory=dict)
+    regression: tuple[str, ...] = ()
     numbers: dict[str, np.ndarray] = field(default_factory=dict)
-    others: dict[str, tuple[int, tuple[str, ...]]] = field(default_factory=dict)
-
-    @property
-    def outcomes(self) -> dict[str, tuple[int, tuple[str, ...]]]:
-        """The columns that are predicted, as in ``others``."""
-        return {self.target[0]: (self.target[1], self.leaks), **self.others}
 
     def split(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the records that mechanisms see, and those held out."""
@@ -59,8 +51,8 @@ class Coded:
 
     def cut(self, columns: int | None) -> Coded:
         sizes = dict(list(self.sizes.items())[:columns])
-        ordered, leaks = (tuple(name for name in names if name in sizes) for names in (self.ordered, self.leaks))
-        return replace(self, codes=self.codes[:, :columns], sizes=sizes, ordered=ordered, leaks=leaks)
+        ordered = tuple(name for name in self.ordered if name in sizes)
+        return replace(self, codes=self.codes[:, :columns], sizes=sizes, ordered=ordered)
 
 
 def expression(name: str, rule: Any) -> tuple[pl.Expr, int]:
@@ -111,8 +103,7 @@ def adult() -> Coded:
         data("adult_coded_14"),
         sizes,
         ordered=("age", "fnlwgt", "education-num", "capital-gain", "capital-loss", "hours-per-week"),
-        target=("income>50K", 1),
-        leaks=(),
+        outcomes={"income>50K": (1, ())},
         regression=("income>50K", "age", "education-num", "sex", "hours-per-week", "capital-gain"),
     )
 
@@ -135,8 +126,7 @@ def nist(records: int | None = None, columns: int | None = None) -> Coded:
         frame.head(records or len(frame)),
         rules,
         ordered=("AGEP", "EDU", "PINCP", "NOC", "NPF", "POVPIP", "PINCP_DECILE", "DENSITY", "PWGTP", "WGTP"),
-        target=("PINCP", 2 + income.index(40_000)),
-        leaks=("PINCP_DECILE", "POVPIP"),
+        outcomes={"PINCP": (2 + income.index(40_000), ("PINCP_DECILE", "POVPIP"))},
         regression=("PINCP", "AGEP", "EDU", "SEX", "MSP", "RAC1P"),
     ).cut(columns)
 
@@ -155,8 +145,7 @@ def acs() -> Coded:
         frame,
         rules,
         ordered=("PWGTP", "AGEP", "SCHL", "WKHP", "PINCP", "WAGP"),
-        target=("PINCP", 2 + INCOME.index(50_000)),
-        leaks=("WAGP",),
+        outcomes={"PINCP": (2 + INCOME.index(50_000), ("WAGP",))},
         regression=("PINCP", "AGEP", "SCHL", "SEX", "WKHP", "MAR"),
     )
 
@@ -170,8 +159,7 @@ def made(columns: int) -> Coded:
         totals = np.cumsum(rng.dirichlet(np.full(20, 0.3), size=12), axis=1)[classes]
         codes[:, j] = np.minimum((totals < rng.random(len(classes))[:, None]).sum(axis=1), 19)
     names = [f"c{j}" for j in range(columns)]
-    sizes, regression = dict.fromkeys(names, 20), tuple(names[:6])
-    return Coded(codes=codes, sizes=sizes, ordered=(), target=("c0", 10), leaks=(), regression=regression)
+    return Coded(codes, dict.fromkeys(names, 20), (), {"c0": (10, ())}, tuple(names[:6]))
 
 
 TABLES: dict[str, Callable[[], Coded]] = {

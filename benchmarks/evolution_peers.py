@@ -64,7 +64,7 @@ class Pairs:
         codes = np.stack(domain.encode(whole.sample(4_000, seed=1)).columns, axis=1).astype(np.uint16)
         sizes = {name: int(column.size) for name, column in domain.columns.items()}
         ordered = tuple(name for name, column in domain.columns.items() if column.on_a_line)
-        self.table = Coded(codes, sizes, ordered, (domain.names[-1], 1), (), ())
+        self.table = Coded(codes, sizes, ordered, {domain.names[-1]: (1, ())})
         self.seen, self.frame = codes, pl.DataFrame(codes.astype(np.int64), schema=domain.names)
 
     def measure(self, codes: np.ndarray) -> dict[str, float]:

@@ -47,7 +47,7 @@ def made(number: int) -> Coded:
             column = np.where(rng.random(n) < rng.choice(strengths), copied, column)
         codes.append(column)
     sizes = {f"c{j}": int(column.max()) + 1 for j, column in enumerate(codes)}
-    return Coded(np.stack(codes, axis=1), sizes, tuple(sizes)[::2], ("c0", 1), (), ())
+    return Coded(np.stack(codes, axis=1), sizes, tuple(sizes)[::2])
 
 
 def merged_table(codes: np.ndarray, cells: Any, i: int, j: int) -> np.ndarray:

@@ -87,9 +87,7 @@ def predicted(setting: Setting, table: Table, seeds: int) -> list[dict[str, Any]
         mean, error = mean_and_error([measured(own, domain, option.mechanism, size, seed) for seed in range(seeds)])
         row = {**facts, "mechanism": option.name, "chosen": option.mechanism is made.best, "predicted": option.w1}
         rows.append({**row, "measured": mean, "standard_error": error, "ratio": (option.w1 or 0.0) / mean})
-        print(f"{setting.table:6} {setting.column:15} {len(own):>9,} {size:>9,} eps {setting.epsilon:g} "
-              f"delta {setting.delta:g} {setting.sampling:10} {option.name:26} {option.w1:.4g} "
-              f"{mean:.4g} {rows[-1]['ratio']:.2f}{' *' if row['chosen'] else ''}", flush=True)  # fmt: skip
+        print(*rows[-1].values(), flush=True)
     return rows
 
 

