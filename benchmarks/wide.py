@@ -103,13 +103,12 @@ class Truth:
 
     def _regression(self, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the coefficients of five regressors, and their standard errors."""
+        import statsmodels.api as sm
+
         names = list(self.table.sizes)
         y, *x = (codes[:, names.index(name)].astype(float) for name in self.table.regression)
-        design = np.stack([np.ones_like(y), *x], axis=1)
-        found = np.linalg.lstsq(design, y, rcond=None)[0]
-        residual = float(((y - design @ found) ** 2).sum() / (len(y) - len(found)))
-        errors = np.sqrt(residual * np.diag(np.linalg.pinv(design.T @ design)))
-        return found[1:], errors[1:]
+        fit = sm.OLS(y, np.stack([np.ones_like(y), *x], axis=1)).fit()
+        return fit.params[1:], fit.bse[1:]
 
     def _prediction(self, codes: np.ndarray) -> float:
         rng, (outcome, (least, leaks)) = np.random.default_rng(5), next(iter(self.table.outcomes.items()))
