@@ -19,8 +19,9 @@ A peer runs in an environment of its own; without its interpreter it is skipped:
         dps/bin/pip install --no-deps git+https://github.com/google/dpsynth@cf8075f
     python benchmarks/wide.py --peers dpmm=dpmm/bin/python dpsynth=dps/bin/python
 
-A run that is in results/wide.json is not repeated, so that the comparison can be taken up again. ``--only`` takes words
-that a mechanism's name has to contain. A process is ended after so many seconds of processor time.
+A run that is in results/wide.json is not repeated without ``--again``, so that the comparison can be taken up again.
+``--only`` takes words that a mechanism's name has to contain. A process is ended after so many seconds of processor
+time.
 """
 
 import json
