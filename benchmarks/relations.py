@@ -315,15 +315,11 @@ def shown(means: dict[tuple[Any, ...], dict[str, Any]]) -> None:
         here = [key for key in counts if key[0] == table and key[2] in (0.0, epsilon)]
         done = [key for key in here if "seeds" in means.get(key, {})]
         outcomes = list(dict.fromkeys(m for key in done for m in means[key] if m.startswith(("area", "r2"))))
-        rows = []
-        for key in done:
-            cells = [means[key].get(measure, np.nan) for measure in (*columns, *outcomes)]
-            rows.append((f"{key[1]} {key[3]}", *cells, f"{means[key]['seeds']} of {counts[key]}"))
-        show((f"{table}, epsilon {epsilon:g}", *columns, *outcomes, "runs"), rows)
-        absent = [
-            f"{key[1]} {key[3]} ({means.get(key, {}).get('failed', 'not run')})" for key in here if key not in done
-        ]
-        print("without result:", "; ".join(absent) or "none", "\n")
+        title, ran = f"{table}, epsilon {epsilon:g}", {key: f"{means[key]['seeds']} of {counts[key]}" for key in done}
+        rows = [{title: f"{key[1]} {key[3]}", **means[key], "runs": runs} for key, runs in ran.items()]
+        show((title, *columns, *outcomes, "runs"), rows)
+        failed = {key: means.get(key, {}).get("failed", "not run") for key in here if key not in done}
+        print("without result:", "; ".join(f"{key[1]} {key[3]} ({why})" for key, why in failed.items()) or "none", "\n")
     show(("goals", "reached", "limit"), goals(means))
 
 

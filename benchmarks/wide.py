@@ -39,7 +39,7 @@ from typing import Any
 
 import numpy as np
 from _bench import RESULTS, save
-from _harness import mean_and_error, script, show, target
+from _harness import script, show, target
 from _wide_releases import METHODS, Job, Method
 from _wide_releases import run as run_here
 from _wide_tables import TABLES, Coded
@@ -222,23 +222,12 @@ def wanted(tables: list[str], only: list[str], epsilons: list[float], seeds: int
     ]
 
 
-def present(runs: list[dict[str, Any]]) -> None:
-    shown = ("two_way", "largest_two_way", "three_way", "area_under_curve", "regression")
-    for setting in dict.fromkeys((run["table"], run["epsilon"], run["delta"]) for run in runs):
-        here = [run for run in runs if (run["table"], run["epsilon"], run["delta"]) == setting]
-        rows: list[tuple[Any, ...]] = []
-        for name in METHODS:
-            of_it = [run for run in here if run["method"] == name]
-            done = [run for run in of_it if "failed" not in run]
-            if not done:
-                rows += [(name, run["failed"][:30], *[""] * 7) for run in of_it[:1]]
-                continue
-            means = [mean_and_error([run[key] for run in done]) for key in shown]
-            cells = [f"{mean:.4f}" + (f" +- {error:.4f}" if len(done) > 1 else "") for mean, error in means]
-            cost = [float(np.mean([run[key] for run in done])) for key in ("processor_s", "peak_mb")]
-            rows.append((name, *cells, *cost, str(len(done))))
+def present(means: dict[tuple[Any, ...], dict[str, Any]]) -> None:
+    shown = ("two_way", "largest_two_way", "three_way", "area_under_curve", "regression", "processor_s", "peak_mb")
+    for setting in dict.fromkeys((table, *budget) for table, _, *budget in means):
+        rows = [{"": key[1], **found} for key, found in means.items() if (key[0], *key[2:]) == setting]
         print("\n{}: epsilon {:g}, delta {:g}".format(*setting))
-        show(("", "two-way", "largest", "three-way", "AUC", "regression", "proc. s", "MB", "runs"), rows)
+        show(("", *shown, "seeds", "failed"), rows)
 
 
 @script(tables=(TABLES, ["small-6"]), only=([""], ["discreet"]), epsilons=[1.0, 0.3, 3.0], seeds=(5, 1), limit=3600,
@@ -247,4 +236,4 @@ def main(limit: int, peers: list[str], again: bool, **asked: Any) -> None:
     comparison = Comparison("wide", KEY, METHODS, cache(lambda table: Truth(TABLES[table]())))
     for runs in comparison.added(wanted(**asked), [f"own={sys.executable}", *peers], limit, again=again):
         save("wide", {"runs": runs})
-    present([*comparison.kept().values()])
+    present(comparison.means())
