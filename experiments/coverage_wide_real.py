@@ -214,8 +214,8 @@ def answer(released: Any, question: Question, declared: dict[str, tuple[Any, ...
         return released.estimate([correlation(y, x)]).rows[0]
     if kind in ("slope", "logistic"):
         further = f" + C({other})" if other and labelled(declared[other]) else f" + {other}" * bool(other)
-        sides = (f"Q('{name}')" if " " in name else name for name in (y, x))
-        return {row.name: row for row in released.regress(" ~ ".join(sides) + further).rows}[x]
+        y, x = (f"Q('{name}')" if " " in name else name for name in (y, x))
+        return {row.name: row for row in released.regress(f"{y} ~ {x}{further}").rows}[x]
     named = {"quantile": f"q{at}", "share": "P({}{:g})".format(*at) if kind == "share" else "", "label": "P(=true)"}
     return released.estimate([named.get(kind, kind)], column=y).rows[0]
 
