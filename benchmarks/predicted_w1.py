@@ -18,7 +18,6 @@ from discreet import Budget, release
 from discreet.confidential import confidential, reveal_to_custodian
 from discreet.domain import Category, Domain, Integer, Numeric
 from discreet.planner import plan
-from discreet.planner.predicted import Reference
 from discreet.releases.content import POOR_UTILITY
 from discreet.utility import compare
 
@@ -76,7 +75,7 @@ def predicted(setting: Setting, table: Table, seeds: int) -> list[dict[str, Any]
         own = own.sample(setting.records, seed=1)
     size = max(1, int(setting.share * len(own)))
     request: dict[str, Any] = {"epsilon": setting.epsilon, "delta": setting.delta, "sampling": setting.sampling}
-    reference = Reference.from_data(public.select(names).drop_nulls(), domain)
+    reference = public.select(names).drop_nulls()
     budget, asked = Budget(epsilon=setting.epsilon, delta=setting.delta), {"size": size, "sampling": setting.sampling}
     made = plan(domain, budget, records=len(own), reference=reference, largest_sizes=False, **asked)
     facts = {"table": setting.table, "columns": setting.column, "records": len(own), "size": size, **request}
