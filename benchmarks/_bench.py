@@ -14,6 +14,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import polars as pl
+
 RESULTS = Path(__file__).resolve().parent / "results"
 sys.path.append(str(RESULTS.parents[1] / "experiments"))
 from _harness import counted, decoded, target, timed  # noqa: E402
@@ -49,6 +51,13 @@ def errors(mechanism: Any, table: Any, size: int, seeds: int, distance: Callable
         rng = seeded(seed)
         found.append(float(distance(decoded(mechanism, mechanism.kernel(x, rng=rng), x.n, size, rng))))
     return found
+
+
+def variation(first: pl.DataFrame, second: pl.DataFrame) -> float:
+    """Return the total variation of two frames of the same columns."""
+    signs = ((first, 1.0 / first.height), (second, -1.0 / second.height))
+    shares = [frame.group_by(frame.columns).len().with_columns(pl.col("len") * share) for frame, share in signs]
+    return 0.5 * float(pl.concat(shares).group_by(first.columns).sum()["len"].abs().sum())
 
 
 def in_turn(runs: int, *calls: Callable[[], Any]) -> list[tuple[float, Any]]:

@@ -6,12 +6,10 @@ is not loaded: no module of the harness is.
 
 import json
 import os
-import resource
 import shutil
 import sys
-import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -149,19 +147,11 @@ PARTS = {part.__name__: part for part in (*MAIN, *MORE)}
 def one(part: str, engine: str, folder: Path, rows: int) -> None:
     PARTS[part](engine, folder / "warm", WARM)  # loading libraries is not what is measured
     clear(folder)
-    with ThreadPoolExecutor(1) as pool:
-        over = threading.Event()
-        peak = pool.submit(watch, over)
-        try:
-            start, busy = time.perf_counter(), processor()
-            PARTS[part](engine, folder, rows)
-            found = {"seconds": time.perf_counter() - start, "processor": processor() - busy}
-        finally:
-            over.set()
+    start, busy = time.perf_counter(), processor()
+    PARTS[part](engine, folder, rows)
+    found = {"seconds": time.perf_counter() - start, "processor": processor() - busy}
     with open("/proc/self/status") as status:  # getrusage would count what started this process
         found["peak_mib"] = next(int(line.split()[1]) / 1024 for line in status if line.startswith("VmHWM"))
-    if engine == "spark":
-        found["peak_mib_together"] = peak.result()
     print(json.dumps(found))
     clear(folder)
     clear(folder / "warm")
@@ -175,38 +165,18 @@ def clear(folder: Path) -> None:
             file.unlink()
 
 
-def family() -> dict[int, tuple[list[str], int]]:
-    """Return this process and all below it: what the system says of each, and its bytes in memory."""
-    told: dict[int, tuple[list[str], int]] = {}
-    for place in Path("/proc").iterdir():
-        if place.name.isdigit():
-            try:
-                facts = (place / "stat").read_text().rpartition(")")[2].split()
-            except OSError:
-                continue
-            told[int(place.name)] = facts, int(facts[21]) * resource.getpagesize()
-    mine = {os.getpid()}
-    while more := {number for number, (facts, _) in told.items() if int(facts[1]) in mine} - mine:
-        mine |= more
-    return {number: told[number] for number in mine}
-
-
 def processor() -> float:
     """Return processor seconds, with those of child processes, ended or not."""
-    own = time.process_time()
-    ticks = sum(
-        sum(map(int, facts[11:15] if number != os.getpid() else facts[13:15]))
-        for number, (facts, _) in family().items()
-    )
+    own, told = time.process_time(), {}
+    for place in Path("/proc").iterdir():
+        if place.name.isdigit():
+            with suppress(OSError):
+                told[int(place.name)] = (place / "stat").read_text().rpartition(")")[2].split()
+    mine = {os.getpid()}
+    while more := {number for number, facts in told.items() if int(facts[1]) in mine} - mine:
+        mine |= more
+    ticks = sum(sum(map(int, told[number][13 if number == os.getpid() else 11 : 15])) for number in mine)
     return own + ticks / os.sysconf("SC_CLK_TCK")
-
-
-def watch(over: threading.Event) -> float:
-    """Return the most MiB that this process and all below it hold until something is over."""
-    most = 0
-    while not over.wait(0.5):
-        most = max(most, sum(held for _, held in family().values()))
-    return most / 2**20
 
 
 if __name__ == "__main__":

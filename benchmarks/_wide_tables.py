@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,13 +19,8 @@ from _harness import data
 HELD_OUT = 0.2
 SPLIT_SEED = 20_261_122
 SMALL = 9_823  # of which 7,858 are not held out
-INCOME = [
-    *(-5_000, 0, 1),
-    *range(2_500, 50_000, 2_500),
-    *range(50_000, 100_000, 5_000),
-    *range(100_000, 200_000, 10_000),
-    *range(200_000, 500_001, 50_000),
-]
+INCOME = [-5_000, 0, 1, *range(2_500, 50_000, 2_500), *range(50_000, 100_000, 5_000)]
+INCOME += [*range(100_000, 200_000, 10_000), *range(200_000, 500_001, 50_000)]
 FEW_INCOMES = [1, 10_000, 20_000, 40_000, 60_000, 90_000, 150_000]
 WEIGHT = [*range(10, 100, 10), *range(100, 300, 20), *range(300, 1_001, 100)]
 
@@ -34,26 +30,18 @@ class Coded:
     """A coded table.
 
     ``ordered``: names of the columns whose codes have an order.
-    ``target``: the column predicted from the others, and its least code that counts as a positive.
-    ``leaks``: columns left out of that prediction.
+    ``outcomes``: columns predicted from the others, each with its least code that counts as a positive, and the columns
+    that are left out of that prediction.
     ``regression``: a response and five regressors, codes as numbers.
     ``numbers``: the number that a code stands for, by columns: the middle of its band, and none for null.
-    ``others``: further columns that are predicted: the least code that is positive, and the columns left out.
     """
 
     codes: np.ndarray
     sizes: dict[str, int]
     ordered: tuple[str, ...]
-    target: tuple[str, int]
-    leaks: tuple[str, ...]
-    regression: tuple[str, ...]
+    outcomes: dict[str, tuple[int, tuple[str, ...]]] = field(default_factory=dict)
+    regression: tuple[str, ...] = ()
     numbers: dict[str, np.ndarray] = field(default_factory=dict)
-    others: dict[str, tuple[int, tuple[str, ...]]] = field(default_factory=dict)
-
-    @property
-    def outcomes(self) -> dict[str, tuple[int, tuple[str, ...]]]:
-        """The columns that are predicted, as in ``others``."""
-        return {self.target[0]: (self.target[1], self.leaks), **self.others}
 
     def split(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the records that mechanisms see, and those held out."""
@@ -61,10 +49,10 @@ class Coded:
         out = int(HELD_OUT * len(order))
         return self.codes[np.sort(order[out:])], self.codes[np.sort(order[:out])]
 
-    def cut(self, columns: int) -> Coded:
+    def cut(self, columns: int | None) -> Coded:
         sizes = dict(list(self.sizes.items())[:columns])
-        ordered, leaks = (tuple(name for name in names if name in sizes) for names in (self.ordered, self.leaks))
-        return replace(self, codes=self.codes[:, :columns], sizes=sizes, ordered=ordered, leaks=leaks)
+        ordered = tuple(name for name in self.ordered if name in sizes)
+        return replace(self, codes=self.codes[:, :columns], sizes=sizes, ordered=ordered)
 
 
 def expression(name: str, rule: Any) -> tuple[pl.Expr, int]:
@@ -115,14 +103,13 @@ def adult() -> Coded:
         data("adult_coded_14"),
         sizes,
         ordered=("age", "fnlwgt", "education-num", "capital-gain", "capital-loss", "hours-per-week"),
-        target=("income>50K", 1),
-        leaks=(),
+        outcomes={"income>50K": (1, ())},
         regression=("income>50K", "age", "education-num", "sex", "hours-per-week", "capital-gain"),
     )
 
 
-def nist(records: int | None = None) -> Coded:
-    """NIST's excerpts of the American Community Survey: 24 columns; 87,293 records, or the first in fewer cells."""
+def nist(records: int | None = None, columns: int | None = None) -> Coded:
+    """NIST's excerpts of the American Community Survey: 24 columns, or the first; 87,293 records, or fewer."""
     income = INCOME if records is None else FEW_INCOMES
     frame = data("nist_acs_excerpts")
     crowds = [*range(100, 1_000, 100), *range(1_000, 10_000, 500), *range(10_000, 60_000, 2_500)]
@@ -139,10 +126,9 @@ def nist(records: int | None = None) -> Coded:
         frame.head(records or len(frame)),
         rules,
         ordered=("AGEP", "EDU", "PINCP", "NOC", "NPF", "POVPIP", "PINCP_DECILE", "DENSITY", "PWGTP", "WGTP"),
-        target=("PINCP", 2 + income.index(40_000)),
-        leaks=("PINCP_DECILE", "POVPIP"),
+        outcomes={"PINCP": (2 + income.index(40_000), ("PINCP_DECILE", "POVPIP"))},
         regression=("PINCP", "AGEP", "EDU", "SEX", "MSP", "RAC1P"),
-    )
+    ).cut(columns)
 
 
 def acs() -> Coded:
@@ -159,8 +145,7 @@ def acs() -> Coded:
         frame,
         rules,
         ordered=("PWGTP", "AGEP", "SCHL", "WKHP", "PINCP", "WAGP"),
-        target=("PINCP", 2 + INCOME.index(50_000)),
-        leaks=("WAGP",),
+        outcomes={"PINCP": (2 + INCOME.index(50_000), ("WAGP",))},
         regression=("PINCP", "AGEP", "SCHL", "SEX", "WKHP", "MAR"),
     )
 
@@ -174,20 +159,14 @@ def made(columns: int) -> Coded:
         totals = np.cumsum(rng.dirichlet(np.full(20, 0.3), size=12), axis=1)[classes]
         codes[:, j] = np.minimum((totals < rng.random(len(classes))[:, None]).sum(axis=1), 19)
     names = [f"c{j}" for j in range(columns)]
-    sizes, regression = dict.fromkeys(names, 20), tuple(names[:6])
-    return Coded(codes=codes, sizes=sizes, ordered=(), target=("c0", 10), leaks=(), regression=regression)
+    return Coded(codes, dict.fromkeys(names, 20), (), {"c0": (10, ())}, tuple(names[:6]))
 
 
 TABLES: dict[str, Callable[[], Coded]] = {
     "adult": adult,
     "nist": nist,
-    "nist-6": lambda: nist().cut(6),
-    "nist-10": lambda: nist().cut(10),
-    "nist-20": lambda: nist().cut(20),
-    "small-6": lambda: nist(SMALL).cut(6),
-    "small-10": lambda: nist(SMALL).cut(10),
-    "small-20": lambda: nist(SMALL).cut(20),
+    **{f"nist-{columns}": partial(nist, columns=columns) for columns in (6, 10, 20)},
+    **{f"small-{columns}": partial(nist, SMALL, columns) for columns in (6, 10, 20)},
     "acs": acs,
-    "made-40": lambda: made(40),
-    "made-50": lambda: made(50),
+    **{f"made-{columns}": partial(made, columns) for columns in (40, 50)},
 }

@@ -20,6 +20,7 @@ time, and that it did not finish is its result.
     python benchmarks/evolution_peers.py --peers dpmm=dpmm/bin/python dpsda=dpsda/bin/python
 """
 
+from functools import cache
 from itertools import product
 from typing import Any
 
@@ -27,26 +28,25 @@ import numpy as np
 import polars as pl
 from _bench import save
 from _harness import script, show
-from _wide_releases import METHODS, Job, Method, peer, run
+from _wide_releases import METHODS, peer
 from _wide_tables import Coded
 from evolution_rule import ACS, NIST, SCORES, apart, declared, table_named
-from relations import CASES, Judge
-from wide import job_facts, kept_runs, kept_with, measured, released
+from relations import CASES, OPTIONS, Judge
+from wide import Comparison
 
 from discreet.domain import Domain
 
 REAL, DECLARED = "records themselves (not private)", "marginals, outcome declared"
 STRESS, AS_ADULT = "DPSDA Tab-PE, as in its stress test", "DPSDA Tab-PE, as in its Adult"
-EVOLUTION = peer("discreet", 3, mechanism="private-evolution", accept=["poor-utility"])
-MARGINALS = peer("discreet", 3, mechanism="marginals", accept=["poor-utility"])
+EVOLUTION: dict[str, Any] = {"mechanism": "private-evolution", "accept": ["poor-utility"]}
 WAYS = {
     REAL: METHODS[REAL],
-    "evolution": EVOLUTION,
-    "evolution, 1,000 records": peer("discreet", 3, **EVOLUTION.options, size=1_000),
+    "evolution": peer("discreet", 3, **EVOLUTION),
+    "evolution, 1,000 records": peer("discreet", 3, **EVOLUTION, size=1_000),
     STRESS: METHODS[STRESS],
     AS_ADULT: METHODS[AS_ADULT],
-    "marginals": MARGINALS,
-    DECLARED: peer("discreet", 3, **MARGINALS.options, declared=0),
+    "marginals": peer("discreet", 3, **OPTIONS),
+    DECLARED: peer("discreet", 3, **OPTIONS, declared=0),
     "dpmm AIM, defaults": METHODS["dpmm AIM, defaults"],
 }
 KEY = ("table", "method", "epsilon", "seed")
@@ -64,7 +64,7 @@ class Pairs:
         codes = np.stack(domain.encode(whole.sample(4_000, seed=1)).columns, axis=1).astype(np.uint16)
         sizes = {name: int(column.size) for name, column in domain.columns.items()}
         ordered = tuple(name for name, column in domain.columns.items() if column.on_a_line)
-        self.table = Coded(codes, sizes, ordered, (domain.names[-1], 1), (), ())
+        self.table = Coded(codes, sizes, ordered, {domain.names[-1]: (1, ())})
         self.seen, self.frame = codes, pl.DataFrame(codes.astype(np.int64), schema=domain.names)
 
     def measure(self, codes: np.ndarray) -> dict[str, float]:
@@ -83,35 +83,13 @@ def planned(tables: list[str], methods: list[str], seeds: int) -> list[tuple[str
     return sorted(keys, key=lambda key: key[-1])
 
 
-def made(truth: Any, release: dict[str, Any], way: Method, pythons: dict[str, str], limit: int) -> dict[str, Any]:
-    if way.environment != "own":
-        return released(truth, release, pythons[way.environment], limit)
-    records, took = run(Job(codes=truth.seen, **job_facts(truth.table, release)), way)
-    return {**measured(truth, records), "processor_s": took["processor_s"]}
-
-
-def mean_of(group: list[dict[str, Any]], measure: str) -> Any:
-    """Return the mean of a measure over runs, or why there is none."""
-    found = [each[measure] for each in group if measure in each]
-    return float(np.mean(found)) if found else group[0].get("failed", "-")
-
-
 @script(tables=({name: name for name in (*RULE, "xor", "adult-20000")}, ["xor"]), methods=[""], seeds=(3, 1),
         limit=600, peers=[""])  # fmt: skip
 def main(tables: list[str], methods: list[str], seeds: int, limit: int, peers: list[str]) -> None:
-    pythons = dict(peer.split("=", 1) for peer in peers if peer)
-    truths = {name: Pairs(name) if name in RULE else Judge(CASES[name][0](), CASES[name][1]) for name in tables}
-    for key in planned(tables, methods, seeds):
-        release, kept, way = dict(zip(KEY, key, strict=True)), kept_runs("evolution_peers", KEY), WAYS[key[1]]
-        unfinished = "not finished" in kept.get((*key[:-1], 0), {}).get("failed", "")
-        if way.environment not in ("own", *pythons) or key in kept or unfinished:
-            continue
-        release |= made(truths[key[0]], {**release, "delta": 1e-6, "relation": "add-remove"}, way, pythons, limit)
-        print(*key, release.get("failed") or release["two_way"], release.get("processor_s", ""), flush=True)
-        save("evolution_peers", {"runs": kept_with("evolution_peers", KEY, release)})
-    groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
-    for each in kept_runs("evolution_peers", KEY).values():
-        groups.setdefault((each["table"], each["method"]), []).append(each)
-    measures = ("two_way", "area y", "area income>50K", "processor_s")
-    rows = [(*of, *(mean_of(group, measure) for measure in measures), len(group)) for of, group in groups.items()]
-    show(("table", "method", *measures, "runs"), rows)
+    truth = cache(lambda name: Pairs(name) if name in RULE else Judge(*CASES[name]))
+    comparison = Comparison("evolution_peers", KEY, WAYS, truth)
+    for runs in comparison.added(planned(tables, methods, seeds), peers, limit, again=False):
+        save("evolution_peers", {"runs": runs})
+    measures = ("two_way", "area y", "area income>50K", "processor_s", "seeds", "failed")
+    means = comparison.means().items()
+    show(("table", "method", *measures), [{"table": of[0], "method": of[1], **found} for of, found in means])

@@ -185,7 +185,7 @@ def measured(name: str, packages: Path, epsilon: float, seeds: int) -> list[dict
 @script(packages=Path, texts=(SETS, ["tweets"]), epsilons=[1.0], seeds=(2, 1))
 def main(packages: Path, texts: list[str], epsilons: list[float], seeds: int) -> None:
     rows = [row for name in texts for epsilon in epsilons for row in measured(name, packages, epsilon, seeds)]
-    show(list(rows[0]), [[row.get(key) or "" for key in rows[0]] for row in rows])
+    show(rows[0], rows)
     worst = [max(mine["energy"] / other["energy"] for other in (before, tutorial))
              for mine, before, tutorial in zip(rows[::5], rows[1::5], rows[2::5], strict=True)]  # fmt: skip
     print(f"at most the better one's energy distance: {verdict(max(worst) <= 1.0)}, at worst {max(worst):.3g} times")

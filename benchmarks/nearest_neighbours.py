@@ -9,13 +9,11 @@ machine; ratios are scikit-learn's time to ours. "product alone" is what the sin
 takes. Where FAISS is installed, its flat index answers too, with one thread, right up to single precision only.
 """
 
-import time
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from _bench import in_turn, save
-from _harness import script, show
+from _harness import script, show, timed
 from threadpoolctl import threadpool_limits
 
 from discreet._core.random import seeded
@@ -23,12 +21,6 @@ from discreet.evolution.neighbours import NearestCandidates
 
 CASES = [("normal", 2, "auto"), ("normal", 8, "auto"), ("normal", 64, "auto"), ("near a plane", 64, "auto"),
          ("near a plane", 64, "tree")]  # fmt: skip
-
-
-def timed(call: Callable[[], Any]) -> tuple[Any, float, float]:
-    start, cpu = time.perf_counter(), time.process_time()
-    result = call()
-    return result, time.perf_counter() - start, time.process_time() - cpu
 
 
 def points_of(kind: str, d: int, count: int, seed: int) -> np.ndarray:
@@ -67,32 +59,24 @@ def against_brute_force(kind: str, d: int, method: str, counts: list[int]) -> di
     count, few, asked = counts
     points, candidates = points_of(kind, d, count, 1), points_of(kind, d, few, 2)
     brute = NearestNeighbors(n_neighbors=1, algorithm="brute").fit(candidates)
-    ours, theirs = [], []
-    for _ in range(3):
-        theirs.append(timed(lambda: brute.kneighbors(points[:asked], return_distance=False)[:, 0]))
-        ours.append(timed(lambda: NearestCandidates(candidates, method=method).nearest(points[:asked])))
-    whole, seconds, cpu_seconds = timed(lambda: NearestCandidates(candidates, method=method).nearest(points))
-    assert (whole[:asked] == ours[0][0]).all()
+    (theirs_took, theirs), (ours_took, ours) = in_turn(
+        3,
+        lambda: brute.kneighbors(points[:asked], return_distance=False)[:, 0],
+        lambda: NearestCandidates(candidates, method=method).nearest(points[:asked]),
+    )
+    seconds, whole = timed(lambda: NearestCandidates(candidates, method=method).nearest(points))
+    assert (whole[:asked] == ours).all()
     left, right = points[:256].astype(np.float32), np.ascontiguousarray(candidates.T, dtype=np.float32)
     held, scale = left @ right, count / asked
     ((product, _),) = in_turn(9, lambda: np.matmul(left, right, out=held))
-    wall, cpu = (min(one[i] for one in theirs) for i in (1, 2))
-    own_wall, own_cpu = (min(one[i] for one in ours) for i in (1, 2))
     return {
-        "points": kind,
-        "coordinates": d,
-        "method": NearestCandidates(candidates, method=method).method,
-        "sklearn_seconds_scaled": wall * scale,
-        "sklearn_cpu_seconds_scaled": cpu * scale,
-        "seconds": seconds,
-        "cpu_seconds": cpu_seconds,
+        "points": kind, "coordinates": d, "method": NearestCandidates(candidates, method=method).method,
+        "sklearn_cpu_seconds_scaled": theirs_took * scale, "cpu_seconds": seconds,
         "cpu_seconds_product_alone": product * count / len(left),
         "faiss_cpu_seconds_scaled": faiss_seconds(points[:asked], candidates) * scale,
-        "cpu_ratio_of_the_million": cpu * scale / cpu_seconds,
-        "ratio": wall / own_wall,
-        "cpu_ratio": cpu / own_cpu,
-        "decided_by_rounding": decided_by_rounding(points[:asked], candidates, ours[0][0], theirs[0][0]),
-    }
+        "cpu_ratio_of_the_million": theirs_took * scale / seconds, "cpu_ratio": theirs_took / ours_took,
+        "decided_by_rounding": decided_by_rounding(points[:asked], candidates, ours, theirs),
+    }  # fmt: skip
 
 
 @script(counts=([1_000_000, 10_000, 40_000], [40_000, 1_000, 4_000]))
@@ -101,5 +85,5 @@ def main(counts: list[int]) -> None:
         found = [against_brute_force(*case, counts) for case in CASES]
     points, candidates, _ = counts
     print(f"{points:,} points, {candidates:,} candidates\n")
-    show([key.replace("_", " ") for key in found[0]], [tuple(one.values()) for one in found])
+    show(found[0], found)
     save("nearest_neighbours", {"points": points, "candidates": candidates, "runs": found})

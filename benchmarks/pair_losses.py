@@ -14,13 +14,13 @@ Noise is of rounded normal variables, so that nothing of this may be published.
 from typing import Any
 
 import numpy as np
-import relations
 from _bench import save, verdict
-from _harness import script, show
-from _wide_tables import TABLES
+from _harness import each_once, script, show
+from _wide_releases import domain_of
+from _wide_tables import TABLES, Coded
+from relations import OURS
 
 from discreet._core.random import ApproximateGenerator
-from discreet.domain import Category, Counts, Domain, Integer, Records
 from discreet.mechanisms import Marginals
 from discreet.mechanisms.noise import GAUSSIAN
 from discreet.mechanisms.pair_losses import hidden_dependence, model_tables, pair_losses, visible_dependence
@@ -31,8 +31,8 @@ TUNED = {"loans", "credit", "adult", "small-10", "small-20"}
 MADE = [f"made-{number}" for number in range(22)]
 
 
-def made(number: int) -> tuple[np.ndarray, list[int], list[bool]]:
-    """Return codes, sizes and which columns are ordered: each column copies an earlier one for a share of records."""
+def made(number: int) -> Coded:
+    """Return a table of which each column copies an earlier one for a share of records; every second is ordered."""
     rng = np.random.default_rng(1000 + number)
     n, columns = int(rng.choice([1_000, 4_000, 15_000])), int(rng.integers(6, 21))
     most = int(rng.choice([3, 8, 15]))
@@ -46,16 +46,8 @@ def made(number: int) -> tuple[np.ndarray, list[int], list[bool]]:
             copied = rng.permutation(int(other.max()) + 1)[other] % size
             column = np.where(rng.random(n) < rng.choice(strengths), copied, column)
         codes.append(column)
-    table = np.stack(codes, axis=1)
-    return table, [int(size) for size in table.max(axis=0) + 1], [j % 2 == 0 for j in range(columns)]
-
-
-def opened(name: str) -> tuple[np.ndarray, list[int], list[bool]]:
-    if name in MADE:
-        return made(MADE.index(name))
-    table = relations.OURS[name]() if name in relations.OURS else TABLES[name]()
-    ordered = [column in table.ordered for column in table.sizes]
-    return table.split()[0].astype(np.int64), list(table.sizes.values()), ordered
+    sizes = {f"c{j}": int(column.max()) + 1 for j, column in enumerate(codes)}
+    return Coded(np.stack(codes, axis=1), sizes, tuple(sizes)[::2])
 
 
 def merged_table(codes: np.ndarray, cells: Any, i: int, j: int) -> np.ndarray:
@@ -65,18 +57,12 @@ def merged_table(codes: np.ndarray, cells: Any, i: int, j: int) -> np.ndarray:
 
 
 def measure(name: str, epsilon: float, relation: str, seed: int) -> dict[str, Any]:
-    codes, sizes, ordered = opened(name)
-    n, rng = len(codes), ApproximateGenerator(seed)
-    columns: dict[str, Any] = {
-        f"c{j}": Integer(lower=0, upper=size - 1)
-        if line
-        else Category(categories=[str(label) for label in range(size)])
-        for j, (size, line) in enumerate(zip(sizes, ordered, strict=True))
-    }
+    table = made(MADE.index(name)) if name in MADE else {**TABLES, **OURS}[name]()
+    codes = (table.codes if name in MADE else table.split()[0]).astype(np.int64)
+    n, rng, domain = len(codes), ApproximateGenerator(seed), domain_of(table.sizes, table.ordered)
     budget = Budget(epsilon=epsilon, delta=1e-6)
-    mechanism = Marginals.calibrated(budget, domain=Domain(columns=columns), n=n, relation=relation)
-    held = Counts(records=Records(columns=tuple(codes.T.copy())), frequencies=np.ones(n, dtype=np.int64))
-    measured = mechanism.reading(mechanism.kernel(held, rng=rng), n=n).measured
+    mechanism = Marginals.calibrated(budget, domain=domain, n=n, relation=relation)
+    measured = mechanism.reading(mechanism.kernel(each_once(codes.T.copy()), rng=rng), n=n).measured
     cells, model = measured.choice.merged, measured.model(rng)
     within, raw, sizes_of_losses, losses = [], [], [], pair_losses(measured, model)
     tables = model_tables(measured, model, [pair for _, _, pair in losses])
@@ -124,16 +110,12 @@ def main(tables: list[str], epsilons: list[float]) -> None:
         groups.setdefault(f"epsilon {row['epsilon']}, {row['relation']}", []).append(row)
     for word, some in groups.items():
         total = {key: sum(row[key] for row in some) for key in rows[0] if isinstance(rows[0][key], (int, bool))}
-        summary[word] = {
-            "within": round(total["within"] / max(1, total["measured"]), 3),
-            "noise_counted_within": round(total["noise_counted_within"] / max(1, total["measured"]), 3),
-            "tables_mean": round(
-                float(np.mean([row["within"] / row["measured"] for row in some if row["measured"]])), 3
-            ),
-            "bound_fails": round(total["fails"] / len(some), 3),
-            "one_score_fails": round(total["one_score_fails"] / len(some), 3),
-            "stronger_measured": round(total["stronger_measured"] / max(1, total["stronger"]), 3),
-        }
-    show(("of", *next(iter(summary.values()))), [(word, *map(str, row.values())) for word, row in summary.items()])
+        losses = max(1, total["measured"])
+        shares = {"within": total["within"] / losses, "noise_counted_within": total["noise_counted_within"] / losses}
+        shares["tables_mean"] = float(np.mean([row["within"] / row["measured"] for row in some if row["measured"]]))
+        shares |= {key: total[key.replace("bound_", "")] / len(some) for key in ("bound_fails", "one_score_fails")}
+        shares["stronger_measured"] = total["stronger_measured"] / max(1, total["stronger"])
+        summary[word] = {key: round(share, 3) for key, share in shares.items()}
+    show(("of", *summary["all"]), [{"of": word, **row} for word, row in summary.items()])
     print(f"losses {verdict(summary['all']['within'] >= 0.9)}, bound {verdict(summary['all']['bound_fails'] <= 0.05)}")
     save("pair_losses", {"summary": summary, "rows": rows})

@@ -105,20 +105,17 @@ def main(sizes: list[int], workers: list[int]) -> None:
         (folder / "people.toml").write_text(DOMAIN)
         people().write_parquet(folder / "people.parquet")
         found = {str(size): measured(size, workers, folder) for size in sizes}
-    rows: list[tuple[Any, ...]] = []
+    rows = []
     for size, one in found.items():
         for name, run in one["runs"].items():
-            peak = max(run.get("peak_bytes", 0), run.get("worker_peak_bytes", 0)) / 2**20
             ratio = run["processor"] / one["runs"]["plain"]["processor"]
-            rows.append((f"{int(size):,} {name}", run["processor"], run["seconds"], ratio, peak or "-"))
-    show(("", "processor s", "s", "times plain", "peak MiB"), rows)
+            rows.append({"": f"{int(size):,} {name}", **run, "times plain": ratio})
+    show(("", "processor", "seconds", "times plain", "peak_bytes", "worker_peak_bytes"), rows)
     first, last = (found[str(size)]["runs"] for size in (sizes[0], sizes[-1]))
     parts = [name for name in last if name.endswith("processes")]
     memory = max(last[name]["peak_bytes"] / first[name]["peak_bytes"] for name in parts)
     slower = max(last[name]["processor"] / last["one file"]["processor"] for name in parts)
-    print(
-        f"\nmemory {memory:.2f} times (at most {MEMORY_TARGET}), processor {slower:.2f} times (at most {TIME_TARGET})"
-    )
+    print(f"memory {memory:.2f} times, at most {MEMORY_TARGET}; processor {slower:.2f} times, at most {TIME_TARGET}")
     targets = {"memory_target": MEMORY_TARGET, "time_target": TIME_TARGET}
     ratios = {"memory_ratio": memory, "time_ratio": slower, "met": memory <= MEMORY_TARGET and slower <= TIME_TARGET}
     save("partitions", {"records": RECORDS, "part": PART, **targets, **ratios, "sizes": found})

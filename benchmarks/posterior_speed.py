@@ -21,7 +21,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import numpy as np
 import polars as pl
 from _bench import fresh, save
-from _harness import cells_drawn, cells_held, script, show, timed
+from _harness import cells_held, cells_shown, script, show, timed
 
 import discreet
 from discreet._core.random import seeded
@@ -56,8 +56,7 @@ def seconds(name: str, domain: Domain, n: int, m: int, seed: int) -> float:
     rng, cells = seeded(seed), int(domain.size or 0)
     held = rng.multinomial(n, rng.dirichlet(np.full(cells, 0.5)))
     mechanism = MADE[name](domain, n)
-    reading = mechanism.reading(mechanism.kernel(cells_held(held, domain), rng=rng), n=n)
-    seen = cells_drawn(domain, reading.draw(m, rng=rng)) if m else reading.estimates().counts
+    seen = cells_shown(mechanism, mechanism.kernel(cells_held(held, domain), rng=rng), n, m, rng)
     released = ReleasedRecords(n, seen) if m else ReleasedCounts(n, seen)
     prior = Prior.process(np.full(cells, 1.0 / cells))
     return timed(draw_counts, mechanism.likelihood(), [prior], released, DRAWS, rng)[0]
@@ -102,18 +101,14 @@ def questions(folder: Path, cells: int, n: int, counts: bool) -> dict[str, Any]:
 @script(tables=(3, 1))
 def main(tables: int) -> None:
     seconds("perturbed", LINES[25], 1000, 100, 0)  # loads what is loaded lazily
-    rows, cases = [], []
+    cases = []
     for name, domain, n, m, target in CASES:
         found = statistics.median(seconds(name, domain, n, m, seed) for seed in range(tables))
         case = {"mechanism": name, "cells": domain.size, "held": n, "released": m or "counts", "cpu_seconds": found}
         cases.append({**case, "target": target, "met": found <= target})
-        rows.append((name, f"{domain.size:,}", f"{n:,}", str(m or "counts"), f"{found:.2f}", f"{target:g}"))
-    show(("mechanism", "cells", "held", "released", "cpu s", "target"), rows)
-    print()
+    show(cases[0], cases)
     with tempfile.TemporaryDirectory() as folder:
         asked = [questions(Path(folder), k, n, counts) for k, n in LONG for counts in (True, False)]
-    columns = ("cells", "held", "released", "gigabytes", "slowest", "target")
-    seconds_of = [[each["cpu_seconds"] for each in one["questions"].values()] for one in asked]
-    lines = zip(asked, seconds_of, strict=True)
-    show((*columns, *ASKED), [(*(one[name] for name in columns), *each) for one, each in lines])
+    shown = [one | {name: each["cpu_seconds"] for name, each in one["questions"].items()} for one in asked]
+    show(("cells", "held", "released", "gigabytes", "slowest", "target", *ASKED), shown)
     save("posterior_speed", {"draws": DRAWS, "tables": tables, "cases": cases, "questions": asked})

@@ -7,8 +7,7 @@ noise alone, is then run, and its W1 measured with the library's own ``compare``
 itself: four of its steps are foreseen, with few candidates, whatever it will take.
 """
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -19,7 +18,6 @@ from discreet import Budget, release
 from discreet.confidential import confidential, reveal_to_custodian
 from discreet.domain import Category, Domain, Integer, Numeric
 from discreet.planner import plan
-from discreet.planner.predicted import Reference
 from discreet.releases.content import POOR_UTILITY
 from discreet.utility import compare
 
@@ -27,13 +25,14 @@ TARGET = 1.5
 EVOLUTION = "private-evolution"
 
 
-@dataclass(frozen=True)
-class Setting:
+class Setting(NamedTuple):
+    """A table, its columns, a budget, and the size of a release as a share of the records."""
+
     table: str
     column: str
     epsilon: float
     delta: float
-    share: float  # of the confidential records, as the size of the release
+    share: float
     sampling: str = "iid"
     records: int | None = None  # a subsample plays the table
 
@@ -76,7 +75,7 @@ def predicted(setting: Setting, table: Table, seeds: int) -> list[dict[str, Any]
         own = own.sample(setting.records, seed=1)
     size = max(1, int(setting.share * len(own)))
     request: dict[str, Any] = {"epsilon": setting.epsilon, "delta": setting.delta, "sampling": setting.sampling}
-    reference = Reference.from_data(public.select(names).drop_nulls(), domain)
+    reference = public.select(names).drop_nulls()
     budget, asked = Budget(epsilon=setting.epsilon, delta=setting.delta), {"size": size, "sampling": setting.sampling}
     made = plan(domain, budget, records=len(own), reference=reference, largest_sizes=False, **asked)
     facts = {"table": setting.table, "columns": setting.column, "records": len(own), "size": size, **request}
@@ -87,9 +86,7 @@ def predicted(setting: Setting, table: Table, seeds: int) -> list[dict[str, Any]
         mean, error = mean_and_error([measured(own, domain, option.mechanism, size, seed) for seed in range(seeds)])
         row = {**facts, "mechanism": option.name, "chosen": option.mechanism is made.best, "predicted": option.w1}
         rows.append({**row, "measured": mean, "standard_error": error, "ratio": (option.w1 or 0.0) / mean})
-        print(f"{setting.table:6} {setting.column:15} {len(own):>9,} {size:>9,} eps {setting.epsilon:g} "
-              f"delta {setting.delta:g} {setting.sampling:10} {option.name:26} {option.w1:.4g} "
-              f"{mean:.4g} {rows[-1]['ratio']:.2f}{' *' if row['chosen'] else ''}", flush=True)  # fmt: skip
+        print(*rows[-1].values(), flush=True)
     return rows
 
 

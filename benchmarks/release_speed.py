@@ -134,26 +134,15 @@ def main(records: int, repeat: int, mechanisms: list[str]) -> None:
         times = seconds, seconds / reference, processor, processor / busy
         rows.append((f"discreet release, {mechanism}", *times, f"{memory:.2f}", verdict(ok)))
         names = ("seconds", "time_ratio", "processor", "processor_ratio")
-        commands[mechanism] = {
-            **dict(zip(names, times, strict=True)),
-            "processor_ratio_secure": processor / secure["processor"],
-            "peak_bytes": peak,
-            "memory_ratio": memory,
-            "met": ok,
-            "runs": found[mechanism],
-        }
+        told = {**dict(zip(names, times, strict=True)), "processor_ratio_secure": processor / secure["processor"]}
+        commands[mechanism] = {**told, "peak_bytes": peak, "memory_ratio": memory, "met": ok, "runs": found[mechanism]}
     print(f"{records:,} records of one column; the best of {repeat}\n")
     show(("", "seconds", "ratio", "processor s", "ratio", "peak / column", "met"), rows)
-    result: dict[str, Any] = {
-        "records": records,
-        "time_target": TIME_TARGET,
-        "memory_target": MEMORY_TARGET,
-        "reference_seconds": reference,
-        "reference_processor": busy,
+    result = {
+        "records": records, "time_target": TIME_TARGET, "memory_target": MEMORY_TARGET, "commands": commands,
+        "reference_seconds": reference, "reference_processor": busy,
         "reference_written_processor": written["processor"],
-        "reference_secure_seconds": secure["process"],
-        "reference_secure_processor": secure["processor"],
-        "commands": commands,
+        "reference_secure_seconds": secure["process"], "reference_secure_processor": secure["processor"],
         "reference_runs": {name: runs for name, runs in found.items() if name.startswith("reference")},
-    }
+    }  # fmt: skip
     save("release_speed", result)

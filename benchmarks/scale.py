@@ -14,7 +14,7 @@ Every part runs in a process of its own, after a first time on a thousand rows. 
 the least seconds of each are kept. ``raw`` is a group by of the values themselves. ``wide`` reads twelve columns of ten
 cells part by part, a tenth as many rows, and adds up the cells of all pairs, as ``marginals`` does. Both are for the
 smallest number of rows alone. ``--count-only`` counts a tenth as many rows in one file, read ten times over as if it
-were ten files. The figures of release_speed.py, run before, are copied. Results are added to those of earlier runs.
+were ten files. Results are added to those of earlier runs.
 """
 
 import json
@@ -35,11 +35,8 @@ def measured(parts: Any, engine: str, folder: Path, rows: int, repeats: int) -> 
     for _ in range(repeats):
         for part, runs in found.items():
             runs.append(fresh(str(Path(__file__).with_name("_scale_parts.py")), part, engine, folder, rows))
-    best = {"seconds": min, "processor": min, "peak_mib": max, "peak_mib_together": max}
-    return {
-        part: {name: how(run[name] for run in runs) for name, how in best.items() if name in runs[0]}
-        for part, runs in found.items()
-    }
+    best = {"seconds": min, "processor": min, "peak_mib": max}
+    return {part: {name: how(run[name] for run in runs) for name, how in best.items()} for part, runs in found.items()}
 
 
 def ratios(found: dict[str, dict[str, float]]) -> dict[str, float]:
@@ -53,15 +50,10 @@ def ratios(found: dict[str, dict[str, float]]) -> dict[str, float]:
 
 
 def kept() -> dict[str, Any]:
-    """Return the results of earlier runs, and what release_speed.py found."""
+    """Return the results of earlier runs."""
     path = newest(RESULTS / "scale.json")
     result = json.loads(path.read_text()) if path.exists() else {}
-    result = {name: result[name] for name in ("tables", "count_only") if name in result}
-    told = json.loads((RESULTS / "release_speed.json").read_text())
-    result["in_and_out"] = {"records": told["records"], "time_target": told["time_target"]}
-    for kind in ("time_ratio", "processor_ratio"):
-        result["in_and_out"][kind] = {name: one[kind] for name, one in told["commands"].items()}
-    return result
+    return {name: result[name] for name in ("tables", "count_only") if name in result}
 
 
 def report(result: dict[str, Any]) -> None:
@@ -91,8 +83,8 @@ def report(result: dict[str, Any]) -> None:
 
 
 @script(sizes=([10_000_000, 100_000_000], [100_000, 200_000]), engines=dict.fromkeys(("polars", "duckdb", "spark")),
-        repeats=(3, 1), without_more=False, count_only=int)  # fmt: skip
-def main(sizes: list[int], engines: list[str], repeats: int, without_more: bool, count_only: int | None) -> None:
+        repeats=(3, 1), count_only=int)  # fmt: skip
+def main(sizes: list[int], engines: list[str], repeats: int, count_only: int | None) -> None:
     for rows in [count_only] if count_only else sizes:
         with tempfile.TemporaryDirectory() as temporary:
             folder = Path(temporary)
@@ -111,7 +103,7 @@ def main(sizes: list[int], engines: list[str], repeats: int, without_more: bool,
                     print(json.dumps(result["count_only"], indent=2))
                 else:
                     found = measured(MAIN, engine, folder, rows, repeats)
-                    if not without_more and rows == min(sizes) and engine != "spark":
+                    if rows == min(sizes) and engine != "spark":
                         found |= measured(MORE, engine, folder, rows, 1)
                     found["ratios"] = ratios(found)
                     result.setdefault("tables", {}).setdefault(str(rows), {})[engine] = found

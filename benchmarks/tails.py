@@ -14,11 +14,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 from _bench import save
-from _harness import script, show
-from _wide_tables import data
+from _harness import data, drawn, each_once, script, show
+from _wide_releases import domain_of
 
 from discreet._core.random import ApproximateGenerator
-from discreet.domain import Category, Counts, Domain, Integer, Records
 from discreet.mechanisms import Marginals
 from discreet.privacy import Budget
 
@@ -65,25 +64,20 @@ def main(columns: list[str], releases: int) -> None:
         values = (data(file) if file else visits)[key].drop_nulls().cast(pl.Float64).to_numpy()
         values = rng.choice(values, N, replace=len(values) < N)
         codes = [np.clip(values // width, 0, last).astype(np.int64), *others(visits, rng)]
-        declared: dict[str, Any] = {"x": Integer(lower=0, upper=last)}
-        for i, column in enumerate(codes[1:]):
-            many = int(column.max()) > 1
-            declared[f"c{i}"] = Integer(lower=0, upper=int(column.max())) if many else Category(categories=["a", "b"])
-        held = Counts(records=Records(columns=tuple(codes)), frequencies=np.ones(N, dtype=np.int64))
+        sizes = {"x": last + 1, **{f"c{i}": int(column.max()) + 1 for i, column in enumerate(codes[1:])}}
+        domain, held = domain_of(sizes, [key for key, size in sizes.items() if size > 2]), each_once(codes)
         for relation in ("add-remove", "replacement"):
             budget = Budget(epsilon=1.0, delta=1e-6)
-            mechanism = Marginals.calibrated(budget, domain=Domain(columns=declared), n=N, relation=relation)
+            mechanism = Marginals.calibrated(budget, domain=domain, n=N, relation=relation)
             found = []
             for seed in range(releases):
                 noise = ApproximateGenerator(seed)
-                drawn = mechanism.reading(mechanism.kernel(held, rng=noise), n=N).draw(N, rng=noise)
-                found.append(facts(np.asarray(Records.concatenate(drawn).columns[0])))
+                found.append(facts(drawn(mechanism, held, N, noise).columns[0]))
             errors = np.array(found) / facts(codes[0]) - 1.0
             row: dict[str, Any] = {"column": name, "relation": relation}
-            for fact, mean, most in zip(
-                ("mean", "sd", "q99"), errors.mean(axis=0), np.quantile(np.abs(errors), 0.9, axis=0), strict=True
-            ):
+            largest = np.quantile(np.abs(errors), 0.9, axis=0)
+            for fact, mean, most in zip(("mean", "sd", "q99"), errors.mean(axis=0), largest, strict=True):
                 row |= {fact: f"{mean:+.3f}", f"{fact}, nine of ten": f"{most:.3f}"}
             rows.append(row)
-    show(tuple(rows[0]), [tuple(map(str, row.values())) for row in rows])
+    show(rows[0], rows)
     save("tails", {"rows": rows})

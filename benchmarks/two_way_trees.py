@@ -10,17 +10,15 @@ at most. Errors are total variations on declared cells, and of correlations of c
     python benchmarks/two_way_trees.py
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
 from _bench import save
-from _harness import script, show
+from _harness import each_once, script, show
+from _wide_releases import domain_of
 from relations import CASES, Judge
 
 from discreet._core.random import ApproximateGenerator
-from discreet.domain import Category, Counts, Domain, Integer, Records
 from discreet.mechanisms import Marginals
 from discreet.mechanisms.latent_classes import nearest_table
 from discreet.privacy import Budget
@@ -30,14 +28,10 @@ SHARES = (0.0, 0.2, 0.5, 0.8)  # of the units, for declared cells
 
 def tables_of(judge: Judge, relation: str) -> Any:
     """Return the measured tables of a release."""
-    columns = {
-        name: Integer(lower=0, upper=size - 1) if name in judge.table.ordered else Category(categories=[*range(size)])
-        for name, size in judge.table.sizes.items()
-    }
     budget, n = Budget(epsilon=1.0, delta=judge.delta), len(judge.seen)
-    made = Marginals.calibrated(budget, domain=Domain(columns=columns), n=n, relation=relation)
-    x = Counts(records=Records(columns=tuple(judge.seen.T)), frequencies=np.ones(n, dtype=np.int64))
-    return made.reading(made.kernel(x, rng=ApproximateGenerator(1)), n=n).measured
+    domain = domain_of(judge.table.sizes, judge.table.ordered)
+    made = Marginals.calibrated(budget, domain=domain, n=n, relation=relation)
+    return made.reading(made.kernel(each_once(judge.seen.T), rng=ApproximateGenerator(1)), n=n).measured
 
 
 def read(true: np.ndarray, cells: Any, error: float, share: float, rng: np.random.Generator) -> np.ndarray:
@@ -65,7 +59,7 @@ def read(true: np.ndarray, cells: Any, error: float, share: float, rng: np.rando
 def main(tables: list[str], draws: int) -> None:
     rows = []
     for name in tables:
-        judge = Judge(CASES[name][0](), CASES[name][1])
+        judge = Judge(*CASES[name])
         ordered = {place for place, column in enumerate(judge.names) if column in judge.table.ordered}
         for relation in ("add-remove", "replacement"):
             measured = tables_of(judge, relation)

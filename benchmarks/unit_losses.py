@@ -18,13 +18,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 from _bench import save
-from _harness import script, show
-from _unit_tables import HOUSE, facts, households, pair_variations
-from units import PLAIN
+from _harness import each_once, script, show
+from _unit_tables import HOUSE, PLAIN, facts, households, pair_variations
 
 from discreet import Budget, release
 from discreet._core.random import seeded
-from discreet.domain import Counts, Records
+from discreet.domain import Records
 from discreet.mechanisms import Marginals
 from discreet.mechanisms.pair_losses import model_tables
 
@@ -109,16 +108,12 @@ def main(seeds: int, strong: int) -> None:
         made = [release(frame, PLAIN, budget, size=n, seed=seed, accept=ACCEPTED) for seed in range(number)]
         add(f"release at epsilon {epsilon:g}", [each.records for each in made])
     mechanism = Marginals.calibrated(BUDGETS[1.0], domain=PLAIN, n=n)
-    x = Counts(records=records, frequencies=np.ones(n, dtype=np.int64))
-    outputs = [mechanism.kernel(x, rng=seeded(seed)) for seed in range(strong)]
+    outputs = [mechanism.kernel(each_once(records.columns), rng=seeded(seed)) for seed in range(strong)]
     readings = [mechanism.reading(y, n=n).measured for y in outputs]
     for level in ("merged", "fine"):
         parts = [coded(records, each, getattr(each.choice, level), seeded(0)) for each in readings]
         add(f"{level} cells alone", [PLAIN.decode(part, rng=seeded(0), first=1) for part in parts])
     show(("", *rows[0]["pairs"], "facts"), [(row["what"], *row["pairs"].values(), row["error"]) for row in rows])
     own = [step for each in readings for step in steps(records, each, seeded(0))]
-    show(
-        ("pair", "noisy", "less noise", "model"),
-        [[*row.values()][:1] + [f"{value:.4f}" for value in [*row.values()][1:]] for row in own],
-    )
+    show(own[0], own)
     save("unit_losses", {"delta": 1e-6, "records": n, "rows": rows, "household pairs": own})

@@ -18,85 +18,20 @@ kept results stay.
 
 import json
 import time
-from collections.abc import Callable
-from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 import polars as pl
 from _bench import RESULTS, save
 from _harness import script, show
-from _unit_tables import (
-    CHILD,
-    GRADE,
-    HOUSE,
-    MOST,
-    PANEL,
-    PERSON,
-    PUPIL,
-    WORK,
-    WORKER,
-    YEAR,
-    child_facts,
-    children,
-    facts,
-    households,
-    pairs,
-    patients,
-    pupil_facts,
-    pupils,
-    transitions,
-    worker_facts,
-    workers,
-)
+from _unit_tables import CASES, Case
 
 from discreet import Budget, release
-from discreet.domain import Boolean, Domain, UnitTable
-
-FEW = 500
-
-
-class Case(NamedTuple):
-    frame: Callable[[], pl.DataFrame]
-    domain: Domain
-    numbers: Callable[[pl.DataFrame], dict[str, float]]
-    tables: Callable[[pl.DataFrame, pl.DataFrame], dict[str, float]] | None = None
-
-
-def some(frame: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows of a sample of the units."""
-    names = frame["unit"].unique(maintain_order=True)
-    return frame.filter(pl.col("unit").is_in(names.sample(FEW, seed=1).implode()))
 
 
 def bootstrap(frame: pl.DataFrame, rng: np.random.Generator) -> pl.DataFrame:
     names = frame["unit"].unique(maintain_order=True)
     drawn = pl.DataFrame({"unit": names[rng.integers(len(names), size=len(names))]}).with_row_index("drawn")
     return drawn.join(frame, on="unit", maintain_order="left_right").drop("unit").rename({"drawn": "unit"})
-
-
-persons = UnitTable(unit="unit", max_records=MOST, columns=PERSON, slots="ordered", order_by="as listed")
-HELD = {"race": "first", "age": {"row": "first", "lower": -17, "upper": 17}}
-PLAIN = Domain(columns=HOUSE, tables={"persons": persons})
-CODED = Domain(columns=HOUSE, tables={"persons": replace(persons, relative_to=HELD)})
-
-
-def panel(own: dict[str, object], columns: dict[str, object], key: str, most: int) -> Domain:
-    return Domain(columns=own, tables={"rows": UnitTable(unit="unit", max_records=most, columns=columns, slots=key)})
-
-
-CASES = {
-    "households": Case(households, PLAIN, facts, pairs),
-    "coded": Case(households, CODED, facts, pairs),
-    "panel": Case(patients, panel({"female": Boolean()}, PANEL, "year", 5), transitions),
-    "alabama": Case(lambda: households("al"), PLAIN, facts, pairs),
-    "alabama, coded": Case(lambda: households("al"), CODED, facts, pairs),
-    "pupils": Case(pupils, panel(PUPIL, GRADE, "grade", 4), pupil_facts),
-    "children": Case(children, panel(CHILD, YEAR, "year", 6), child_facts),
-    "workers": Case(workers, panel(WORKER, WORK, "year", 8), worker_facts),
-    "500 households": Case(lambda: some(households()), PLAIN, facts, pairs),
-    "500 households, coded": Case(lambda: some(households()), CODED, facts, pairs),
-}
 
 
 def measured(name: str, method: str, case: Case, seeds: int) -> dict[str, object]:
@@ -118,10 +53,7 @@ def measured(name: str, method: str, case: Case, seeds: int) -> dict[str, object
         errors.append({} if case.tables is None else case.tables(frame, table))
     mean = {key: float(np.mean([each[key] for each in found])) for key in true}
     error = {key: float(np.mean([abs(each[key] - true[key]) for each in found])) for key in true}
-    show(
-        (f"{name}, {method}", "true", "mean", "error"),
-        [(key, f"{true[key]:.3f}", f"{mean[key]:.3f}", f"{error[key]:.4f}") for key in true],
-    )
+    show((f"{name}, {method}", "true", "mean", "error"), [(key, true[key], mean[key], error[key]) for key in true])
     variations = {key: float(np.mean([each[key] for each in errors])) for key in errors[0]}
     whole = float(np.mean(list(error.values())))
     print(f"mean error {whole:.4f}; pairs: {variations}; {np.mean(seconds):.1f} s")

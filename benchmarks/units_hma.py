@@ -9,8 +9,7 @@ Its rows have no order, so persons of a household are put in that of their age, 
 import polars as pl
 from _bench import save
 from _harness import script, show, timed
-from _unit_tables import HOUSE, PERSON, facts, households, pairs
-from units import some
+from _unit_tables import HOUSE, PERSON, facts, households, pairs, some
 
 CATEGORICAL = ("tenure", "building", *(name for name, column in PERSON.items() if column.kind == "category"))
 
@@ -20,8 +19,8 @@ def columns(names: list[str]) -> dict[str, dict[str, str]]:
     return {name: {"sdtype": kind} for name, kind in {"unit": "id", **kinds}.items()}
 
 
-@script(scale=1.0)
-def main(scale: float) -> None:
+@script()
+def main() -> None:
     import pandas as pd
     from sdv.metadata import Metadata
     from sdv.multi_table import HMASynthesizer
@@ -34,10 +33,9 @@ def main(scale: float) -> None:
     declared = {name: {"columns": columns(frame.columns[1:])} for name, frame in tables.items()}
     declared["households"]["primary_key"] = "unit"
     model = HMASynthesizer(Metadata.load_from_dict({"tables": declared, "relationships": [link]}), verbose=False)
-    fitting, _ = timed(
-        model.fit, {name: pd.DataFrame(frame.to_dict(as_series=False)) for name, frame in tables.items()}
-    )
-    drawing, made = timed(model.sample_scale, scale)
+    learnt = {name: pd.DataFrame(frame.to_dict(as_series=False)) for name, frame in tables.items()}
+    fitting, _ = timed(model.fit, learnt)
+    drawing, made = timed(model.sample_scale, 1.0)
     frames = {name: pl.DataFrame(frame.to_dict("list")) for name, frame in made.items()}
     drawn = frames["persons"].join(frames["households"], on="unit").sort("unit", -pl.col("age"), maintain_order=True)
     plain = [frame.with_columns(pl.col("tenure", "building").cast(pl.Int64)) for frame in (true, drawn)]

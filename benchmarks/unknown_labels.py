@@ -58,7 +58,7 @@ def measured(mechanism: str, table: Path, counted: pl.DataFrame, repeat: int) ->
 def main(repeat: int) -> None:
     persons = data("acs2024_persons_income_49", "OCCP", "STATE", "PUMA").drop_nulls().with_columns(pl.all().cast(str))
     result: dict[str, Any] = {"time_target_seconds": TARGET, "tables": {}}
-    rows: list[tuple[Any, ...]] = []
+    rows: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as folder:
         table = Path(folder) / "persons.parquet"
         for name, columns in TABLES.items():
@@ -68,9 +68,8 @@ def main(repeat: int) -> None:
             persons.select(columns).write_parquet(table)
             table.with_suffix(".toml").write_text("".join(f'[columns.{c}]\ntype = "open_labels"\n' for c in columns))
             found = {mechanism: measured(mechanism, table, counted, repeat) for mechanism in MECHANISMS}
-            rows += [(f"{name}: {mechanism}", *one["row"].values()) for mechanism, one in found.items()]
+            rows += [{"": f"{name}: {mechanism}", **one["row"]} for mechanism, one in found.items()]
             result["tables"][name] = {**facts, "mechanisms": found}
             print(f"{name}: " + ", ".join(f"{value:,} {what}" for what, value in facts.items()))
-    print()
-    show(("", *found[MECHANISMS[0]]["row"]), rows)
+    show(rows[0], rows)
     save("unknown_labels", result)

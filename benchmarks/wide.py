@@ -19,8 +19,9 @@ A peer runs in an environment of its own; without its interpreter it is skipped:
         dps/bin/pip install --no-deps git+https://github.com/google/dpsynth@cf8075f
     python benchmarks/wide.py --peers dpmm=dpmm/bin/python dpsynth=dps/bin/python
 
-A run that is in results/wide.json is not repeated, so that the comparison can be taken up again. ``--only`` takes words
-that a mechanism's name has to contain. A process is ended after so many seconds of processor time.
+A run that is in results/wide.json is not repeated without ``--again``, so that the comparison can be taken up again.
+``--only`` takes words that a mechanism's name has to contain. A process is ended after so many seconds of processor
+time.
 """
 
 import json
@@ -29,6 +30,8 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from functools import cache
 from itertools import combinations
 from pathlib import Path
@@ -36,8 +39,9 @@ from typing import Any
 
 import numpy as np
 from _bench import RESULTS, save
-from _harness import mean_and_error, script, show, target
-from _wide_releases import METHODS
+from _harness import script, show, target
+from _wide_releases import METHODS, Job, Method
+from _wide_releases import run as run_here
 from _wide_tables import TABLES, Coded
 
 ADULT = [(epsilon, delta) for delta in (1e-9, 1e-6) for epsilon in (1.0, 0.3, 3.0)]
@@ -83,6 +87,8 @@ def area(train: np.ndarray, test: np.ndarray, column: int, used: list[int], leas
 class Truth:
     """The confidential records of a table, the held-out ones, and what is measured of a release."""
 
+    delta = 1e-9
+
     def __init__(self, table: Coded) -> None:
         self.table = table
         self.sizes = list(table.sizes.values())
@@ -98,13 +104,12 @@ class Truth:
 
     def _regression(self, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the coefficients of five regressors, and their standard errors."""
+        import statsmodels.api as sm
+
         names = list(self.table.sizes)
         y, *x = (codes[:, names.index(name)].astype(float) for name in self.table.regression)
-        design = np.stack([np.ones_like(y), *x], axis=1)
-        found = np.linalg.lstsq(design, y, rcond=None)[0]
-        residual = float(((y - design @ found) ** 2).sum() / (len(y) - len(found)))
-        errors = np.sqrt(residual * np.diag(np.linalg.pinv(design.T @ design)))
-        return found[1:], errors[1:]
+        fit = sm.OLS(y, np.stack([np.ones_like(y), *x], axis=1)).fit()
+        return fit.params[1:], fit.bse[1:]
 
     def _prediction(self, codes: np.ndarray) -> float:
         rng, (outcome, (least, leaks)) = np.random.default_rng(5), next(iter(self.table.outcomes.items()))
@@ -124,36 +129,75 @@ class Truth:
         return {**found, "area_under_curve": self._prediction(codes), "regression": float(difference.mean())}
 
 
-def kept_runs(name: str, key: tuple[str, ...]) -> dict[tuple[Any, ...], dict[str, Any]]:
-    """Return the runs of a result file by their keys."""
-    path = target(RESULTS / f"{name}.json")
-    runs = json.loads(path.read_text())["runs"] if path.exists() else []
-    return {tuple(run[part] for part in key): run for run in runs}
+@dataclass(frozen=True)
+class Comparison:
+    """Releases by several methods, kept in a result file: what tells one from another, and what each is measured by."""
 
+    name: str
+    key: tuple[str, ...]
+    methods: dict[str, Method]
+    truth: Callable[[str], Any]
 
-def kept_with(name: str, key: tuple[str, ...], run: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the runs of a result file, as it is now, with one more or in the place of one."""
-    runs = kept_runs(name, key) | {tuple(run[part] for part in key): run}
-    return [runs[place] for place in sorted(runs)]
+    def kept(self) -> dict[tuple[Any, ...], dict[str, Any]]:
+        """Return the runs of the result file, as it is now, by their keys."""
+        path = target(RESULTS / f"{self.name}.json")
+        runs = json.loads(path.read_text())["runs"] if path.exists() else []
+        return {tuple(run[part] for part in self.key): run for run in runs}
+
+    def added(
+        self, keys: Iterable[tuple[Any, ...]], peers: Iterable[str], limit: int, *, again: bool
+    ) -> Iterator[list[dict[str, Any]]]:
+        """Run what is asked for and not kept; yield all runs with each new one.
+
+        A method runs in a process of its own where its environment has an interpreter among the peers. Without one,
+        ours run here, and all others are skipped. After a seed that did not finish in time, further ones are not run.
+        """
+        pythons = dict(peer.split("=", 1) for peer in peers if peer)
+        for place in keys:
+            run, kept, method = dict(zip(self.key, place, strict=True)), self.kept(), self.methods[place[1]]
+            unfinished = "not finished" in kept.get((*place[:-1], 0), {}).get("failed", "")
+            if method.environment not in ("own", *pythons) or (not again and (place in kept or unfinished)):
+                continue
+            truth = self.truth(place[0])
+            run.setdefault("delta", truth.delta)
+            asked = {part: run[part] for part in ("epsilon", "delta", "seed", "relation") if part in run}
+            table, outcomes = truth.table, tuple(truth.table.outcomes)
+            job = {"sizes": table.sizes, "ordered": table.ordered, "outcomes": outcomes, **asked}
+            if method.environment in pythons:
+                took = released(truth, place[1], job, pythons[method.environment], limit)
+            else:
+                records, told = run_here(Job(codes=truth.seen, **job), method)
+                took = {**measured(truth, records), "processor_s": told["processor_s"]}
+            run |= took
+            print(*place, run.get("failed") or run["two_way"], run.get("processor_s", ""), flush=True)
+            runs = self.kept() | {place: run}
+            yield [runs[place] for place in sorted(runs)]
+
+    def means(self) -> dict[tuple[Any, ...], dict[str, Any]]:
+        """Return the means over seeds, the last part of the key, with their number; or why there are none."""
+        groups: dict[Any, list[dict[str, Any]]] = {}
+        for place, run in self.kept().items():
+            groups.setdefault(place[:-1], []).append(run)
+        means = {}
+        for of, group in groups.items():
+            done = [each for each in group if "failed" not in each]
+            measures = [name for name in (done or group)[0] if name not in (*self.key, "versions", "failed")]
+            means[of] = {name: float(np.mean([each[name] for each in done])) for name in measures if done}
+            means[of] |= {"seeds": len(done)} if done else {"failed": group[0]["failed"]}
+        return means
 
 
 def measured(truth: Any, records: np.ndarray) -> dict[str, float]:
     return {name: round(value, 6) for name, value in truth.measure(records).items()}
 
 
-def job_facts(table: Coded, run: dict[str, Any]) -> dict[str, Any]:
-    """Return what a mechanism is told, but for the codes."""
-    asked = {name: run[name] for name in ("epsilon", "delta", "seed", "relation") if name in run}
-    return {"sizes": table.sizes, "ordered": table.ordered, "outcomes": tuple(table.outcomes), **asked}
-
-
-def released(truth: Any, run: dict[str, Any], interpreter: str, limit: int) -> dict[str, Any]:
+def released(truth: Any, method: str, facts: dict[str, Any], interpreter: str, limit: int) -> dict[str, Any]:
     """Run one release in a process of its own; return what it took and what is measured of it, or why nothing is."""
     with tempfile.TemporaryDirectory() as folder:
         codes, records, job = (Path(folder) / name for name in ("codes.npy", "records.npy", "job.json"))
         np.save(codes, truth.seen)
-        asked = {"method": run["method"], "codes": str(codes), "records": str(records), "limit": limit}
-        job.write_text(json.dumps({**job_facts(truth.table, run), **asked}))
+        asked = {"method": method, "codes": str(codes), "records": str(records), "limit": limit}
+        job.write_text(json.dumps({**facts, **asked}))
         command = [interpreter, str(Path(__file__).with_name("_wide_releases.py")), str(job)]
         ended = subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ | ONE_THREAD)
         if ended.returncode == -signal.SIGXCPU:
@@ -178,35 +222,18 @@ def wanted(tables: list[str], only: list[str], epsilons: list[float], seeds: int
     ]
 
 
-def present(runs: list[dict[str, Any]]) -> None:
-    shown = ("two_way", "largest_two_way", "three_way", "area_under_curve", "regression")
-    for setting in dict.fromkeys((run["table"], run["epsilon"], run["delta"]) for run in runs):
-        here = [run for run in runs if (run["table"], run["epsilon"], run["delta"]) == setting]
-        rows: list[tuple[Any, ...]] = []
-        for name in METHODS:
-            of_it = [run for run in here if run["method"] == name]
-            done = [run for run in of_it if "failed" not in run]
-            if not done:
-                rows += [(name, run["failed"][:30], *[""] * 7) for run in of_it[:1]]
-                continue
-            means = [mean_and_error([run[key] for run in done]) for key in shown]
-            cells = [f"{mean:.4f}" + (f" +- {error:.4f}" if len(done) > 1 else "") for mean, error in means]
-            cost = [float(np.mean([run[key] for run in done])) for key in ("processor_s", "peak_mb")]
-            rows.append((name, *cells, *cost, str(len(done))))
+def present(means: dict[tuple[Any, ...], dict[str, Any]]) -> None:
+    shown = ("two_way", "largest_two_way", "three_way", "area_under_curve", "regression", "processor_s", "peak_mb")
+    for setting in dict.fromkeys((table, *budget) for table, _, *budget in means):
+        rows = [{"": key[1], **found} for key, found in means.items() if (key[0], *key[2:]) == setting]
         print("\n{}: epsilon {:g}, delta {:g}".format(*setting))
-        show(("", "two-way", "largest", "three-way", "AUC", "regression", "proc. s", "MB", "runs"), rows)
+        show(("", *shown, "seeds", "failed"), rows)
 
 
 @script(tables=(TABLES, ["small-6"]), only=([""], ["discreet"]), epsilons=[1.0, 0.3, 3.0], seeds=(5, 1), limit=3600,
         peers=[""], again=False)  # fmt: skip
 def main(limit: int, peers: list[str], again: bool, **asked: Any) -> None:
-    pythons = {"own": sys.executable} | dict(peer.split("=", 1) for peer in peers if peer)
-    truth = cache(lambda table: Truth(TABLES[table]()))
-    for key in wanted(**asked):
-        run, runs, environment = dict(zip(KEY, key, strict=True)), kept_runs("wide", KEY), METHODS[key[1]].environment
-        if environment not in pythons or (key in runs and not (again and "failed" in runs[key])):
-            continue
-        run |= released(truth(run["table"]), run, pythons[environment], limit)
-        print(*key, run.get("failed") or run["two_way"], run.get("processor_s", ""), flush=True)
-        save("wide", {"runs": kept_with("wide", KEY, run)})
-    present([*kept_runs("wide", KEY).values()])
+    comparison = Comparison("wide", KEY, METHODS, cache(lambda table: Truth(TABLES[table]())))
+    for runs in comparison.added(wanted(**asked), [f"own={sys.executable}", *peers], limit, again=again):
+        save("wide", {"runs": runs})
+    present(comparison.means())

@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Sequence
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
@@ -103,6 +104,12 @@ def cells_held(frequencies: Any, domain: Domain | None = None) -> Counts:
     return Counts(records=records, frequencies=np.asarray(frequencies)[held].astype(np.int64))
 
 
+def each_once(columns: Iterable[np.ndarray]) -> Counts:
+    """Return a table by its columns, where every record counts once."""
+    records = Records(columns=tuple(columns))
+    return Counts(records=records, frequencies=np.ones(len(records), dtype=np.int64))
+
+
 def drawn(mechanism: Any, x: Counts, size: int, rng: Any) -> Records:
     """Release a table by a mechanism: so many records."""
     return Records.concatenate(mechanism.reading(mechanism.kernel(x, rng=rng), n=x.n).draw(size, rng=rng))
@@ -114,12 +121,15 @@ def decoded(mechanism: Any, output: Any, n: int, size: int, rng: Any) -> pl.Data
     return pl.concat([mechanism.domain.decode(part, rng=rng) for part in parts])
 
 
-def cells_drawn(domain: Domain, parts: Iterable[Records]) -> np.ndarray:
-    """Return how many records of a release lie in each cell."""
-    found = np.zeros(domain.size or 0, dtype=np.int64)
-    for part in parts:
-        np.add.at(found, domain.flat(part), 1)
-    return found
+def cells_shown(mechanism: Any, output: Any, n: int, size: int = 0, rng: Any = None) -> np.ndarray:
+    """Return how many of so many released records lie in each cell; without a size the released counts, or NaN."""
+    reading, domain = mechanism.reading(output, n=n), mechanism.domain
+    if size:
+        places = domain.flat(Records.concatenate(reading.draw(size, rng=rng)))
+        return np.bincount(places, minlength=domain.size)
+    table, counts = reading.estimates(), np.full(domain.size, np.nan)
+    counts[domain.flat(table.records)] = table.counts
+    return counts
 
 
 def timed(call: Callable[..., Any], *sample: Any) -> tuple[float, Any]:
@@ -149,9 +159,17 @@ def unevenness(ranks: Any, bins: int = 10) -> float:
     return float(((found - len(ranks) / bins) ** 2 / (len(ranks) / bins)).sum())
 
 
-def show(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    """Print a table, numbers to the right."""
-    texts = [tuple(cell if isinstance(cell, str) else f"{cell:,.4g}" for cell in row) for row in rows]
+def show(head: Iterable[str], rows: Iterable[Any]) -> None:
+    """Print a table, numbers to the right; of rows with names, the columns that the head names."""
+
+    def text(cell: Any) -> str:
+        if isinstance(cell, Integral) and not isinstance(cell, bool):
+            return f"{cell:,}"
+        return f"{cell:,.4g}" if isinstance(cell, Real) and not isinstance(cell, bool) else str(cell)
+
+    head = list(head)
+    cells = ([row.get(name, "") for name in head] if isinstance(row, dict) else row for row in rows)
+    texts = [tuple(map(text, row)) for row in cells]
     widths = [max(len(cell) for cell in cells) for cells in zip(head, *texts, strict=True)]
     for row in (head, *texts):
         print("  ".join([row[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(row[1:], widths[1:], strict=True))]))
@@ -176,6 +194,11 @@ def write(path: Path, head: Iterable[str], rows: Iterable[Iterable[Any]]) -> Non
         out.writerow(head)
         out.writerows([printed(cell) for cell in row] for row in rows)
     print(f"written: {target(path)}")
+
+
+def add(path: Path, head: Iterable[str], rows: Iterable[Iterable[Any]]) -> None:
+    """Write rows behind those that a data file has."""
+    write(path, head, [*texts(path), *rows])
 
 
 def write_lines(path: Path, lines: Iterable[str]) -> None:
@@ -221,6 +244,15 @@ def merged(old: list[list[str]], new: list[list[Any]], ran: Iterable[str], order
     places, ran = list(order), set(ran)
     rows = [row for row in old if key(row, by) in places and key(row, by) not in ran] + new
     return sorted(rows, key=lambda row: places.index(key(row, by)))
+
+
+def renew_page(
+    path: Path, title: str, head: Sequence[str], rows: list[list[str]], ran: list[str], order: Iterable[str], by: int
+) -> None:
+    """Write rows of texts as a table of Markdown, in the place of what ran before."""
+    lines = newest(path).read_text(encoding="utf-8").splitlines()[4:] if newest(path).exists() else []
+    rows = merged([line.strip("| ").split(" | ") for line in lines], rows, ran, order, by)
+    write_lines(path, [title, "", *markdown(head, rows, left=(0, 2, 3))])
 
 
 def renew(path: Path, head: Sequence[str], rows: list[list[Any]], order: Iterable[str], by: int = 1) -> list[list[Any]]:

@@ -172,10 +172,7 @@ def main(runs: int, table_runs: int) -> None:
             "mean_w1")  # fmt: skip
     write(RESULTS / "tables_7_8.csv", head, [row for _, row, _ in releases])
     head = ("study", "mechanism", "bin", "bins", "share")
-    write(
-        RESULTS / "histograms_6_9.csv",
-        head,
-        [bar for study, row, values in releases for bar in histogram(study, row[1], values)],
-    )
+    bars = [bar for study, row, values in releases for bar in histogram(study, row[1], values)]
+    write(RESULTS / "histograms_6_9.csv", head, bars)
     head = ("study", "mechanism", "low", "q1", "median", "q3", "high", "outside")
     write(RESULTS / "boxes_7_10.csv", head, [box(study, row[1], values) for study, row, values in releases])

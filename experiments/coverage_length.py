@@ -31,8 +31,10 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from _harness import HERE, script, texts, write
+from _harness import HERE, add, script, texts, write
 from coverage_real import COLUMNS, ROWS, Z, population
+from coverage_real import truths as usual
+from coverage_real import without_privacy as usual_lengths
 from scipy.optimize import brentq
 from scipy.special import log_ndtr, ndtr
 
@@ -76,25 +78,15 @@ def edge(name: str) -> list[float]:
 
 def truths(name: str, values: np.ndarray) -> dict[str, float]:
     """Return the numbers of sorted values that are asked for."""
-    column = COLUMNS[name]
-    quantiles = {key: float(values[math.ceil(q * len(values) - 1e-9) - 1]) for key, q in QUANTILES.items()}
-    middle, tail = (values <= column.middle).mean(), (values > column.tail).mean()
-    shares = {f"P(<={column.middle:g})": middle, f"P(>{column.tail:g})": tail}
     atoms = {f"P(={atom:g})": (values == atom).mean() for atom in ATOMS[name]}
     edges = {f"P(<{value!r})": (values < value).mean() for value in edge(name)}
-    return {"mean": values.mean(), "sd": values.std(), **quantiles, **shares, **edges, **atoms}
+    return {**usual(name, values, QUANTILES), **edges, **atoms}
 
 
 def without_privacy(name: str, values: np.ndarray) -> dict[str, float]:
     """Return the lengths of the usual intervals of a whole table; of whole numbers how many lie in a quantile's."""
-    numbers, n, sd, away = truths(name, values), len(values), values.std(), values - values.mean()
-    lengths = {"mean": sd, "sd": math.sqrt(max(0.0, (away**4).mean() - sd**4)) / (2.0 * sd)}
-    lengths |= {key: math.sqrt(p * (1.0 - p)) for key, p in numbers.items() if key.startswith("P")}
-    lengths = {key: 2.0 * Z * length / math.sqrt(n) for key, length in lengths.items()}
-    for key, q in QUANTILES.items():
-        ranks = np.rint(n * q + Z * math.sqrt(n * q * (1.0 - q)) * np.array([-1.0, 1.0])).astype(int)
-        lengths[key] = float(np.diff(values[np.clip(ranks, 0, n - 1)])[0]) + whole(name, key)
-    return lengths
+    lengths = usual_lengths(values, truths(name, values), QUANTILES)
+    return {key: length + whole(name, key) for key, length in lengths.items()}
 
 
 def whole(name: str, question: str) -> float:
@@ -172,9 +164,7 @@ def summaries(by_column: bool) -> Iterator[list[Any]]:
             held, length, plain = numbers.T
             some = plain > 0.0
             ratios = length[some] / plain[some] if some.any() else np.full(1, math.nan)
-            others = np.array(
-                [direct(row[0], kind, whole_tables) for row, whole_tables in zip(found, plain, strict=True)]
-            )
+            others = np.array([direct(row[0], kind, one) for row, one in zip(found, plain, strict=True)])
             beside = np.median(length[:, None] / others, axis=0).tolist()
             asked = len({(row[0], row[1]) for row in found}), len(found), int((~some).sum())
             lengths = float(np.median(ratios)), float(np.quantile(ratios, 0.9))
@@ -218,7 +208,7 @@ WITHOUT_SLICE = dict.fromkeys(("coverage.csv", "columns.csv", "cells.csv"), "sli
 def main(releases: int, first: int, only: list[str]) -> None:
     for name in only if releases else []:
         made = [row for number in range(first, first + releases) for row in one_release(name, number)]
-        write(RESULTS / "releases.csv", HEAD, [*texts(RESULTS / "releases.csv"), *made])
+        add(RESULTS / "releases.csv", HEAD, made)
     if not releases:
         write(RESULTS / "coverage.csv", ("columns", "range_at_most", *SUMMARY), summaries(by_column=False))
         write(RESULTS / "columns.csv", ("column", "range", *SUMMARY), summaries(by_column=True))

@@ -16,12 +16,11 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from _harness import HERE, script, texts, write
-from coverage_wide_real import FALSE_OR_TRUE, Question, truth
-from coverage_wide_real import answer as answered
-from scipy.stats import beta
+from _harness import HERE, add, script, texts, write
+from coverage_wide_real import FALSE_OR_TRUE, Question, answer, truth
 
 from discreet import Budget, release
+from discreet.audit.instance import clopper_pearson
 from discreet.domain import Category, Domain, Integer, UnitTable
 
 RESULTS = HERE / "results" / "coverage_linked"
@@ -93,27 +92,11 @@ def true() -> dict[str, float]:
         counted = tables[name].group_by("home").len(f"number of {name}")
         homes = homes.join(counted, on="home", how="left").fill_null(0)
     held = {name: homes if name == "homes" else frame.join(homes, on="home") for name, frame in tables.items()}
-    found = {}
-    for table, questions in ABOUT.values():
-        for question in questions:
-            label = question.kind == "label"
-            share = float((held[table][question.y] == "true").mean()) if label else truth(question, held[table])
-            found[named(question)] = share
-    return found
+    return {named(one): truth(one, held[table]) for table, questions in ABOUT.values() for one in questions}
 
 
 def named(question: Question) -> str:
     return " ".join(str(part) for part in question if part not in ("", None))
-
-
-def answer(released: Any, question: Question) -> Any:
-    if question.kind == "label":
-        return released.estimate(["P(=true)"], column=question.y).rows[0]
-    if question.kind == "slope":  # names of several words
-        y, x = (f"Q('{name}')" if " " in name else name for name in (question.y, question.x))
-        further = f" + C({question.other})" if question.other else ""
-        return {row.name: row for row in released.regress(f"{y} ~ {x}{further}").rows}[x]
-    return answered(released, question, LABELS)
 
 
 def world(epsilon: float, index: int, homes: int = HOMES, tables: int = TABLES) -> Iterator[list[Any]]:
@@ -123,7 +106,7 @@ def world(epsilon: float, index: int, homes: int = HOMES, tables: int = TABLES) 
     released = release(held, DOMAIN, Budget(epsilon=epsilon, delta=1e-6), **asked)
     for _, questions in ABOUT.values():
         for question in questions:
-            row = answer(released, question)
+            row = answer(released, question, LABELS)
             codes = " ".join(sorted({code.name for code in row.codes}))
             yield [epsilon, index, named(question), codes, row.mean, row.lower, row.upper]
 
@@ -140,22 +123,10 @@ def coverage() -> Iterator[list[Any]]:
             kept = [(row[3], float(row[5]) <= value[row[2]] <= float(row[6])) for row in rows if row[2] in names]
             if not kept:
                 continue
-            held, plain = [[right for codes, right in kept if part or not codes] for part in (True, False)]
-            low, high = beta.ppf(
-                [0.025, 0.975], [sum(held), sum(held) + 1], [len(held) - sum(held) + 1, len(held) - sum(held)]
-            )
-            shares = [sum(part) / len(part) if part else "" for part in (held, plain)]
-            bounds = [low if sum(held) else 0.0, high if sum(held) < len(held) else 1.0]
-            yield [
-                epsilon,
-                kind,
-                names[0] if len(names) == 1 else "all",
-                len(held),
-                shares[0],
-                *bounds,
-                len(plain),
-                shares[1],
-            ]
+            plain, about = [right for codes, right in kept if not codes], names[0] if len(names) == 1 else "all"
+            held = clopper_pearson(sum(right for _, right in kept), len(kept), confidence=0.95)
+            unwarned = len(plain), sum(plain) / len(plain) if plain else ""
+            yield [epsilon, kind, about, len(kept), held.estimate, held.lower, held.upper, *unwarned]
 
 
 def slices() -> dict[str, Any]:
@@ -167,20 +138,10 @@ WITHOUT_SLICE = {"worlds.csv": "a world takes some seconds; slice.csv is a small
 
 @script(worlds=([0, 0], [1000, 1001]))
 def main(worlds: list[int]) -> None:
-    first, last = worlds
-    for index, epsilon in product(range(first, last), EPSILONS):
-        write(RESULTS / "worlds.csv", HEAD, [*texts(RESULTS / "worlds.csv"), *world(epsilon, index)])
-    if first == last:
+    for index, epsilon in product(range(*worlds), EPSILONS):
+        add(RESULTS / "worlds.csv", HEAD, world(epsilon, index))
+    if worlds[0] == worlds[1]:
         write(RESULTS / "slice.csv", HEAD, world(4.0, 0, 500, 2))
-        head = (
-            "epsilon",
-            "kind",
-            "question",
-            "answers",
-            "held",
-            "at_least",
-            "at_most",
-            "without_warning",
-            "held_of_these",
-        )
+        answers = ("answers", "held", "at_least", "at_most", "without_warning", "held_of_these")
+        head = ("epsilon", "kind", "question", *answers)
         write(RESULTS / "coverage.csv", head, coverage())

@@ -14,30 +14,16 @@ when it is finished.
 
 import math
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cache
 from multiprocessing import get_context
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
-from _harness import (
-    HERE,
-    cells_drawn,
-    cells_held,
-    data,
-    markdown,
-    merged,
-    newest,
-    read,
-    renew,
-    script,
-    write,
-    write_lines,
-)
+from _harness import HERE, cells_held, cells_shown, data, read, renew, renew_page, script, write
 
 from discreet._core.random import seeded
 from discreet.domain import Domain, Integer, Numeric
@@ -100,39 +86,39 @@ def population(name: str) -> np.ndarray:
     return np.sort(np.clip(values, column.declared.lower, column.declared.upper))
 
 
-def numbers(name: str) -> list[str]:
-    column = COLUMNS[name]
-    return ["mean", "sd", *QUANTILES, f"P(<={column.middle:g})", f"P(>{column.tail:g})"]
-
-
-def truth(values: np.ndarray, name: str) -> list[float]:
-    column = COLUMNS[name]
-    quantiles = [float(values[math.ceil(q * len(values) - 1e-9) - 1]) for q in QUANTILES.values()]
-    return [values.mean(), values.std(), *quantiles, (values <= column.middle).mean(), (values > column.tail).mean()]
+def truths(name: str, values: np.ndarray, quantiles: Mapping[str, float] = QUANTILES) -> dict[str, float]:
+    """Return the numbers of sorted values that are asked for."""
+    column, n = COLUMNS[name], len(values)
+    middle, tail = (values <= column.middle).mean(), (values > column.tail).mean()
+    ranked = {key: float(values[math.ceil(q * n - 1e-9) - 1]) for key, q in quantiles.items()}
+    return {"mean": values.mean(), "sd": values.std(), **ranked,
+            f"P(<={column.middle:g})": middle, f"P(>{column.tail:g})": tail}  # fmt: skip
 
 
 @cache
-def of_population(name: str) -> tuple[list[float], np.ndarray]:
+def numbers(name: str) -> list[str]:
+    return [*truths(name, population(name))]
+
+
+@cache
+def of_population(name: str) -> tuple[dict[str, float], np.ndarray]:
     """Return the numbers of a column, and the codes of its values."""
     values = population(name)
-    return truth(values, name), COLUMNS[name].declared.encode(pl.Series(values))
+    return truths(name, values), COLUMNS[name].declared.encode(pl.Series(values))
 
 
-def without_privacy(values: np.ndarray, name: str) -> list[float]:
-    """Return the lengths of the usual 95 % intervals of a whole table."""
-    column, n = COLUMNS[name], len(values)
-    sd, away = values.std(), values - values.mean()
-    ranks = [
-        np.clip(np.rint(n * q + Z * math.sqrt(n * q * (1 - q)) * np.array([-1, 1])).astype(int), 0, n - 1)
-        for q in QUANTILES.values()
-    ]
-    shares = [(values <= column.middle).mean(), (values > column.tail).mean()]
-    return [
-        2 * Z * sd / math.sqrt(n),
-        2 * Z * math.sqrt(max(0.0, (away**4).mean() - sd**4) / n) / (2 * sd),
-        *(values[high] - values[low] for low, high in ranks),
-        *(2 * Z * math.sqrt(p * (1 - p) / n) for p in shares),
-    ]
+def without_privacy(
+    values: np.ndarray, true: dict[str, float], quantiles: Mapping[str, float] = QUANTILES
+) -> dict[str, float]:
+    """Return the lengths of the usual 95 % intervals of a whole table, of which these numbers are true."""
+    n, sd, away = len(values), true["sd"], values - true["mean"]
+    lengths = {"mean": sd, "sd": math.sqrt(max(0.0, (away**4).mean() - sd**4)) / (2.0 * sd)}
+    lengths |= {key: math.sqrt(p * (1.0 - p)) for key, p in true.items() if key.startswith("P")}
+    lengths = {key: 2.0 * Z * length / math.sqrt(n) for key, length in lengths.items()}
+    for key, q in quantiles.items():
+        ranks = np.rint(n * q + Z * math.sqrt(n * q * (1.0 - q)) * np.array([-1.0, 1.0])).astype(int)
+        lengths[key] = float(np.diff(values[np.clip(ranks, 0, n - 1)])[0])
+    return {key: lengths[key] for key in true}
 
 
 def calibrated(method: str, name: str, epsilon: float) -> Any:
@@ -153,23 +139,20 @@ def one_release(method: str, name: str, mechanism: Any, model: Any, rng: np.rand
     Shape (2, numbers, 5): for population and table, whether intervals hold the number, whether those of mass that is
     spread evenly do, whether there are bounds, their length, and that of the whole table's.
     """
-    domain, size = mechanism.domain, RELEASED if method.endswith("records") else None
     true_of_all, all_codes = of_population(name)
     which = rng.choice(len(all_codes), HELD)
     table = np.sort(population(name)[which])
-    output = mechanism.kernel(cells_held(np.bincount(all_codes[which]), domain), rng=rng)
+    output = mechanism.kernel(cells_held(np.bincount(all_codes[which]), mechanism.domain), rng=rng)
     outcome = mechanism.reading(output, n=HELD).outcome()
     kept = None if outcome is None or outcome.share_from_data is None else round(outcome.share_from_data * HELD)
-    if size is None:
-        estimates, seen = mechanism.reading(output, n=HELD).estimates(), np.full(domain.size, np.nan)
-        seen[domain.flat(estimates.records)] = estimates.counts
-        released = ReleasedCounts(HELD, seen)
-    else:
-        drawn = cells_drawn(domain, mechanism.reading(output, n=HELD).draw(size, rng=rng))
-        released = ReleasedRecords(HELD, drawn, kept)
+    size = RELEASED if method.endswith("records") else 0
+    shown = cells_shown(mechanism, output, HELD, size, rng)
+    released = ReleasedRecords(HELD, shown, kept) if size else ReleasedCounts(HELD, shown)
     latent = latent_counts(model, released, strength=None, draws=DRAWS, rng=rng)
-    rows = []
-    for of, true in zip(ASKED, map(np.array, (true_of_all, truth(table, name))), strict=True):
+    rows, of_table = [], truths(name, table)
+    lengths = [*without_privacy(table, of_table).values()]
+    for of, numbers_of in zip(ASKED, (true_of_all, of_table), strict=True):
+        true = np.array([*numbers_of.values()])
         posterior = population_posterior(latent, rng, of=of, within="bounds")
         draws = posterior._evaluate(known_functionals(numbers(name), posterior.domain), None)
         slack = 1e-9 * (1 + np.abs(true))
@@ -177,7 +160,7 @@ def one_release(method: str, name: str, mechanism: Any, model: Any, rng: np.rand
         bounds = ~np.isclose(draws[..., 1], draws[..., 2], rtol=1e-12, atol=1e-12).all(axis=0)
         ends = (np.where(bounds, lower[:, 1], lower[:, 0]), np.where(bounds, upper[:, 2], upper[:, 0]))
         held = [(low - slack <= true) & (true <= high + slack) for low, high in (ends, (lower[:, 0], upper[:, 0]))]
-        rows.append(np.stack([*held, bounds, ends[1] - ends[0], without_privacy(table, name)], axis=1))
+        rows.append(np.stack([*held, bounds, ends[1] - ends[0], lengths], axis=1))
     return np.array(rows, dtype=np.float64)
 
 
@@ -238,20 +221,13 @@ SETTINGS = [
 HEAD = ("method", "epsilon", "about", "releases", "without_bounds", "with_bounds", "mass_spread_evenly", "least",
         "least_of", "length_by_whole_tables")  # fmt: skip
 LOW, LOW_HEAD = 0.9, ("method", "epsilon", "about", "number", "releases", "%")
+LOW_TITLE, ORDER = "# Single numbers that fewer than 90 % of intervals hold", [setting.key for setting in SETTINGS]
 WITHOUT_SLICE = {table: "a row needs all releases; slice.csv has rows of two" for table, _ in SETS.values()}
 
 
 def slices() -> dict[str, Any]:
     name, settings = "sampling weight", [Setting(method, 1.0, False) for method in METHODS]
     return {"slice.csv": [row for one in settings for row in one.rows({name: one.measured(name, 0, 2)})]}
-
-
-def page(path: Path, setting: Setting, rows: list[list[str]]) -> None:
-    lines = newest(path).read_text(encoding="utf-8").splitlines()[4:] if newest(path).exists() else []
-    old = [line.strip("| ").split(" | ") for line in lines]
-    rows = merged(old, rows, [setting.key] if not setting.wrong else [], [one.key for one in SETTINGS], 2)
-    title = "# Single numbers that fewer than 90 % of intervals hold"
-    write_lines(path, [title, "", *markdown(LOW_HEAD, rows, left=(0, 2, 3))])
 
 
 @script(releases=BLOCK, only=("", "marginals, counts"), processes=1, columns="first")
@@ -265,5 +241,6 @@ def main(releases: int, only: str, processes: int, columns: str) -> None:
                 blocks = [(name, k) for name in names for k in range(math.ceil(releases / BLOCK))]
                 made = list(zip(blocks, pool.map(setting.measured, *zip(*blocks, strict=True)), strict=True))
                 found = {name: np.concatenate([part for (of, _), part in made if of == name]) for name in names}
-                renew(RESULTS / table, HEAD, [*setting.rows(found)], [one.key for one in SETTINGS], by=2)
-                page(RESULTS / lowest, setting, [*setting.low(found)])
+                renew(RESULTS / table, HEAD, [*setting.rows(found)], ORDER, by=2)
+                ran = [] if setting.wrong else [setting.key]
+                renew_page(RESULTS / lowest, LOW_TITLE, LOW_HEAD, [*setting.low(found)], ran, ORDER, by=2)

@@ -9,16 +9,16 @@ were measured: what was not, rests on conditional independence, and no interval 
     python experiments/coverage_wide.py                       # coverage.csv of all worlds so far
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
-from _harness import HERE, script, texts, write
+from _harness import HERE, add, each_once, script, texts, write
 from scipy.special import ndtr
 
-from discreet.domain import Counts, Domain, Integer, Records
+from discreet.domain import Domain, Integer, Records
 from discreet.inference import combine
-from discreet.inference.several_tables import Combined
 from discreet.mechanisms.chosen_tables import ChosenTables
 from discreet.mechanisms.marginals import Marginals
 from discreet.privacy import Budget
@@ -102,29 +102,19 @@ def truth() -> dict[str, float]:
     return {number.name: number.of(x)[0] for number in NUMBERS}
 
 
-def world(setting: str, index: int, *, records: int = RECORDS, tables: int = TABLES) -> list[list[Any]]:
+def world(setting: str, index: int, n: int = RECORDS, tables: int = TABLES) -> Iterator[list[Any]]:
+    """Release records as several tables; yield of each number whether it was measured, and its combined estimate."""
     rng = np.random.default_rng([index, list(SETTINGS).index(setting)])
-    x, budget = population(records, rng), Budget(epsilon=1.0, delta=1e-6)
-    mechanism = Marginals.calibrated(budget, domain=DOMAIN, n=records, tables=tables, workload=SETTINGS[setting])
-    return [
-        [setting, index, number.name, known, one.estimate, one.lower, one.upper, one.adjusted]
-        for number, known, one in analysed(mechanism, x, NUMBERS, rng)
-    ]
-
-
-def analysed(
-    mechanism: Marginals, x: np.ndarray, numbers: Sequence[Number], rng: np.random.Generator
-) -> Iterator[tuple[Number, bool, Combined]]:
-    """Release records as several tables, and yield each number, whether it was measured, and its combined estimate."""
-    n, held = len(x), Counts(records=Records(columns=tuple(x.T)), frequencies=np.ones(len(x), dtype=np.int64))
-    released = mechanism.kernel(held, rng=rng)
+    x, budget = population(n, rng), Budget(epsilon=1.0, delta=1e-6)
+    mechanism = Marginals.calibrated(budget, domain=DOMAIN, n=n, tables=tables, workload=SETTINGS[setting])
+    released, found = mechanism.kernel(each_once(x.T), rng=rng), []
     measured = {pair for pair, _ in ChosenTables(mechanism, released).pairs}
-    found = []
-    for _ in range(mechanism.tables or 1):
+    for _ in range(tables):
         made = Records.concatenate(mechanism.reading(released, n=n).draw(n, rng=rng))
-        found.append([number.of(np.stack(made.columns, axis=1)) for number in numbers])
-    for number, each in zip(numbers, np.array(found).transpose(1, 2, 0), strict=True):
-        yield number, measured.issuperset(number.pairs), combine(*each, kind="fully", size=n, n=n)
+        found.append([number.of(np.stack(made.columns, axis=1)) for number in NUMBERS])
+    for number, each in zip(NUMBERS, np.array(found).transpose(1, 2, 0), strict=True):
+        one, known = combine(*each, kind="fully", size=n, n=n), measured.issuperset(number.pairs)
+        yield [setting, index, number.name, known, one.estimate, one.lower, one.upper, one.adjusted]
 
 
 def coverage() -> Iterator[list[Any]]:
@@ -143,7 +133,7 @@ def coverage() -> Iterator[list[Any]]:
 
 
 def slices() -> dict[str, Any]:
-    return {"slice.csv": world("workload", 0, records=1000, tables=2), "coverage.csv": coverage()}
+    return {"slice.csv": [*world("workload", 0, 1000, 2)], "coverage.csv": coverage()}
 
 
 WITHOUT_SLICE = {"worlds.csv": "a world takes some seconds; slice.csv is a small one"}
@@ -151,11 +141,9 @@ WITHOUT_SLICE = {"worlds.csv": "a world takes some seconds; slice.csv is a small
 
 @script(worlds=([0, 0], [1000, 1001]))
 def main(worlds: list[int]) -> None:
-    first, last = worlds
-    for index in range(first, last):
-        for setting in SETTINGS:
-            write(RESULTS / "worlds.csv", HEAD, [*texts(RESULTS / "worlds.csv"), *world(setting, index)])
-    if first == last:
-        write(RESULTS / "slice.csv", HEAD, world("workload", 0, records=1000, tables=2))
+    for index, setting in product(range(*worlds), SETTINGS):
+        add(RESULTS / "worlds.csv", HEAD, world(setting, index))
+    if worlds[0] == worlds[1]:
+        write(RESULTS / "slice.csv", HEAD, world("workload", 0, 1000, 2))
         head = ("setting", "number", "worlds", "value", "bias", "sd_of_estimates", "mean_length", "coverage")
         write(RESULTS / "coverage.csv", head, coverage())

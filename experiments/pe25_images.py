@@ -23,13 +23,13 @@ from itertools import islice
 from typing import Any, ClassVar
 
 import numpy as np
-from _harness import HERE, data, script, write
+from _harness import HERE, data, each_once, script, write
 from digits_from_fonts import DIGITS, PIXELS, drawn, font_digits
 from digits_from_fonts import table as digits_frame
 from pe25_figures import Evolution, as_printed, student_band
 
 from discreet._core.random import seeded
-from discreet.domain import Counts, Domain, Integer, Records
+from discreet.domain import Domain, Integer, Records
 from discreet.evolution import API
 from discreet.evolution.api import in_blocks
 from discreet.privacy import Budget
@@ -172,7 +172,7 @@ def errors(study: Study, mechanism: Evolution, rng: np.random.Generator) -> Any:
     found = []
     for _ in range(study.runs):
         held = study.held.take(rng.permutation(len(study.held))[: mechanism.records])
-        last = mechanism.kernel(Counts(records=held, frequencies=np.ones(len(held), dtype=np.int64)), rng=rng)[-1]
+        last = mechanism.kernel(each_once(held.columns), rng=rng)[-1]
         found.append(frechet(study.seen(last.candidates), study.reference, mechanism.probabilities(last)))
     return np.array(found)
 

@@ -112,39 +112,28 @@ class Fits:
         quantile, low, high = made.bounds.quantile(self.mechanism.chains)
         by_draw = made.bounds.by_draw
         result = {
-            "name": name,
-            "replication": self.seed,
-            "draws": len(by_draw),
-            "weight": float(made.weights.max()),
-            "lipschitz": made.lipschitz,
-            "quantile": quantile,
-            "quantile_low": low,
-            "quantile_high": high,
-            "of_a_quarter": float(by_draw.reshape(-1, 4).max(axis=0).mean()),
-            "epsilon": made.epsilon,
+            "name": name, "replication": self.seed, "draws": len(by_draw), "weight": float(made.weights.max()),
+            "lipschitz": made.lipschitz, "quantile": quantile, "quantile_low": low, "quantile_high": high,
+            "of_a_quarter": float(by_draw.reshape(-1, 4).max(axis=0).mean()), "epsilon": made.epsilon,
             "bounds": np.quantile(made.bounds.by_record, [0.0, *LEVELS, 1.0]).tolist(),
             "weights": np.quantile(made.weights, [0.0, *LEVELS, 1.0]).tolist(),
-            "share_dropped": float((made.weights == 0).mean()),
-            "r_hat": made.draws.r_hat,
-            "effective": made.draws.effective,
-            "divergent": made.draws.divergent,
-            "seconds": seconds,
+            "share_dropped": float((made.weights == 0).mean()), "r_hat": made.draws.r_hat,
+            "effective": made.draws.effective, "divergent": made.draws.divergent, "seconds": seconds,
             "statistics": {
                 what: across_tables(values, statistic, rng=rng, resamples=RESAMPLES, size=len(LEVELS)).tolist()
                 for what, statistic in STATISTICS.items()
             },
             "before_refit": float((made.weights * self.risks.by_record).max()),
             **{key: float(np.mean([one[key] for one in told])) for key in told[0]},
-        }
+        }  # fmt: skip
         path.write_text(json.dumps(result) + "\n")
         keys = ("quantile", "lipschitz", "r_hat", "effective", "seconds")
         print(f"{self.seed} {name:24} {' '.join(f'{key} {result[key]:.4g}' for key in keys)}", flush=True)
         return result
 
     def weighted(self) -> list[dict[str, Any]]:
-        return [
-            self.kept(f"DP {c:g} {g:g}", LinearWeights(c=c, g=g), 10 + i) for i, (c, g) in enumerate(CONFIGURATIONS)
-        ]
+        settings = zip(FORMS[0], CONFIGURATIONS, strict=True)
+        return [self.kept(name, LinearWeights(c=c, g=g), 10 + i) for i, (name, (c, g)) in enumerate(settings)]
 
     def matched(self, name: str, target: float, number: int) -> dict[str, Any]:
         """Return the fit with one weight for all whose bound of 95 % of draws is the target, or the nearest.
@@ -183,15 +172,10 @@ def told_by(values: Any, columns: dict[str, Any]) -> dict[str, float]:
         for codes in groups
         for code in np.unique(codes)
     ]
-    return {
-        "mean": float(values.mean()),
-        "median": float(np.median(values)),
-        "q90": float(np.quantile(values, 0.9)),
-        "w1": float(wasserstein_1d(values, truth)),
-        "w1_model_scale": float(wasserstein_1d(ours, held)),
-        "ks": float(ks_distance(values, truth)),
-        "group_means": sum(by_group) / len(groups),
-    }
+    found = {"mean": values.mean(), "median": np.median(values), "q90": np.quantile(values, 0.9)}
+    found |= {"w1": wasserstein_1d(values, truth), "w1_model_scale": wasserstein_1d(ours, held)}
+    found |= {"ks": ks_distance(values, truth), "group_means": sum(by_group) / len(groups)}
+    return {key: float(number) for key, number in found.items()}
 
 
 def of_the_data(columns: dict[str, Any]) -> dict[str, list[float]]:
@@ -245,18 +229,8 @@ def tabulate(results: Any, weighted: Any, exponential: Any, truth: Any) -> None:
     head = ("configuration", "paper_lipschitz", "paper_relative", "quantile", "relative", "lipschitz", "em_quantile",
             "em_lipschitz", "em_weight", "q90", "em_q90")  # fmt: skip
     write(RESULTS / "table_2.csv", head, rows)
-    keys = (
-        "quantile",
-        "quantile_low",
-        "quantile_high",
-        "lipschitz",
-        "epsilon",
-        "share_dropped",
-        "r_hat",
-        "effective",
-        "divergent",
-        "seconds",
-    )
+    keys = ("quantile", "quantile_low", "quantile_high", "lipschitz", "epsilon", "share_dropped", "r_hat",
+            "effective", "divergent", "seconds")  # fmt: skip
     write(RESULTS / "fits.csv", ("form", *keys), [(one["name"], *(one[key] for key in keys)) for one in results])
     levels = [0.0, *LEVELS, 1.0]
     write(RESULTS / "figure_4.csv", ("form", "level", "bound", "weight"),
@@ -293,9 +267,8 @@ def page(how: dict[str, int], repeated: Any, weighted: Any, exponential: Any, tr
         limits = (f"{fits[i]['quantile']:.2f} ({fits[i]['quantile_low']:.2f} to {fits[i]['quantile_high']:.2f})"
                   for fits in repeated)  # fmt: skip
         means = f"{bounds[:, i].mean():.2f}", f"{largest[:, i].mean():.2f}", f"{(less / largest)[:, i].mean():.0%}"
-        body.append(
-            (name, f"{paper:.2f}", f"{before[:, i].mean():.2f}", *limits, *means, f"{effective[:, i].min():.0f}")
-        )
+        first = name, f"{paper:.2f}", f"{before[:, i].mean():.2f}"
+        body.append((*first, *limits, *means, f"{effective[:, i].min():.0f}"))
     head = ("configuration", "paper", "before the refit", *(f"seed {i}" for i in range(len(repeated))), "mean",
             "mean of the largest", "a quarter of the draws gives", "effective draws, at least")  # fmt: skip
     yield from (
@@ -372,10 +345,8 @@ def main(draws: int, warm_up: int, chains: int, seeds: int) -> None:
     fits = Fits(how, columns, 0)
     whole = fits.kept("Unweighted", Unweighted(), 2)
     weighted = fits.weighted()
-    exponential = [
-        fits.matched(form, one["quantile"], 30 + i)
-        for i, (form, one) in enumerate(zip(FORMS[1], weighted, strict=True))
-    ]
+    pairs = zip(FORMS[1], weighted, strict=True)
+    exponential = [fits.matched(form, one["quantile"], 30 + i) for i, (form, one) in enumerate(pairs)]
     counted = fits.kept("Countweighted", CountWeights(column="Income", radius=0.4), 50)  # 20 % of income either way
     repeated = [weighted, *(Fits(how, columns, seed).weighted() for seed in range(1, seeds))]
     truth = of_the_data(columns)

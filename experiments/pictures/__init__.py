@@ -1,14 +1,15 @@
 """Pictures of the experiments' results: drawn from the kept data files alone, in one look, for light and dark pages.
 
-A picture is a function of a module here, named after a paper (or ``beyond`` them), that returns a figure. ``python
-experiments/draw.py`` writes them all in seconds; the documentation's gallery shows them.
+A picture is a function of a module here, named after a paper (or ``beyond`` them), that is given the rows of its data
+files and axes to draw them on. ``python experiments/draw.py`` writes them all in seconds; the documentation's gallery
+shows them.
 """
 
-from __future__ import annotations
-
+import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import wraps
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -48,13 +49,22 @@ class Picture(NamedTuple):
 _PICTURES: dict[str, Picture] = {}
 
 
-def picture(*data: str) -> Callable[[Callable[[], Figure]], Callable[[], Figure]]:
-    """Register a function as a picture of data files, named after its module and itself."""
+def picture(*data: str, height: float, shape: tuple[int, ...] | None = (), **shared: Any) -> Callable[..., Any]:
+    """Register a function as a picture as wide as a page, named after its module and itself.
 
-    def registered(draw: Callable[[], Figure]) -> Callable[[], Figure]:
-        name = f"{draw.__module__.rpartition('.')[2]}_{draw.__name__}"
-        _PICTURES[name] = Picture(name, draw, tuple(Path(os.path.normpath(RESULTS / file)) for file in data))
-        return draw
+    It is given the rows of each data file, and the axes, or the figure itself where it has no shape.
+    """
+
+    def registered(fill: Callable[..., None]) -> Callable[..., None]:
+        @wraps(fill)
+        def drawn() -> Figure:
+            figure = Figure(figsize=(WIDTH, height))
+            fill(*map(rows, data), figure if shape is None else figure.subplots(*shape, **shared))
+            return figure
+
+        name = f"{fill.__module__.rpartition('.')[2]}_{fill.__name__}"
+        _PICTURES[name] = Picture(name, drawn, tuple(Path(os.path.normpath(RESULTS / file)) for file in data))
+        return fill
 
     return registered
 
@@ -95,15 +105,10 @@ def draw(out: Path, names: Iterable[str] = ()) -> list[Path]:
     return written
 
 
-def canvas(height: float, *shape: int, **shared: Any) -> tuple[Figure, Any]:
-    """Return a figure as wide as a page, and its axes."""
-    figure = Figure(figsize=(WIDTH, height))
-    return figure, figure.subplots(*shape, **shared)
-
-
-def rows(file: str, /, **like: Any) -> list[Row]:
-    """Return the rows of a data file that agree with what is given; what reads as a number is one."""
-    return where(read(RESULTS / file), **like)
+def rows(file: str) -> list[Row]:
+    """Return the rows of a data file, where what reads as a number is one, or the runs of a benchmark."""
+    path = RESULTS / file
+    return json.loads(path.read_text())["runs"] if path.suffix == ".json" else read(path)
 
 
 def where(table: Iterable[Row], /, **like: Any) -> list[Row]:
@@ -151,9 +156,9 @@ def level(axes: Any, height: float, colour: str, style: str = ":", **how: Any) -
     axes.axhline(height, color=colour, linestyle=style, linewidth=1.5, **how)
 
 
-def legend_below(figure: Figure, axes: Any, columns: int) -> None:
+def legend_below(axes: Any, columns: int) -> None:
     """Write what the marks of some axes mean below all of them."""
-    figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=columns)
+    axes.figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=columns)
 
 
 def plain(axis: Any, ticks: Iterable[float]) -> None:

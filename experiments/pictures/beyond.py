@@ -3,14 +3,11 @@
 The second is drawn from a benchmark's results, which are of one machine.
 """
 
-from __future__ import annotations
-
-import json
+from typing import Any
 
 import numpy as np
-from matplotlib.figure import Figure
 
-from pictures import RESULTS, canvas, column, ink, legend_below, named, picture, plain, quiet, rows, where
+from pictures import Row, column, ink, legend_below, named, picture, plain, quiet, where
 
 WIDE = "../../benchmarks/results/wide.json"
 OURS = "discreet marginals"
@@ -38,13 +35,12 @@ WIDE_TABLES = {
 }
 
 
-@picture("coverage_real/coverage_real.csv")
-def coverage_real() -> Figure:
+@picture("coverage_real/coverage_real.csv", height=4, shape=(1, 2), sharey=True, sharex=True)
+def coverage_real(table: list[Row], panels: Any) -> None:
     """Coverage of 95 % intervals, means over twelve real columns; the grey band is 93 to 97.5 %."""
-    table = rows("coverage_real/coverage_real.csv")
     wrong = ", fitted to a quarter of the noise"
     kinds = list(dict.fromkeys((row["method"], row["epsilon"]) for row in table if not row["method"].endswith(wrong)))
-    figure, panels = canvas(0.3 * len(kinds) + 1.4, 1, 2, sharey=True, sharex=True)
+    panels[0].figure.set_figheight(0.3 * len(kinds) + 1.4)
     titles = ("numbers of the table", "numbers of the population")
     for axes, about, title in zip(panels, ("table", "population"), titles, strict=True):
         axes.axvspan(0.93, 0.975, color=quiet(), alpha=0.25, linewidth=0)
@@ -64,23 +60,21 @@ def coverage_real() -> Figure:
              (ink(), "x", "full", "fitted to a quarter of the noise"))  # fmt: skip
     for colour, mark, filled, words in marks:
         panels[0].plot([], [], mark, color=colour, label=words, fillstyle=filled)
-    legend_below(figure, panels[0], 2)
-    return figure
+    legend_below(panels[0], 2)
 
 
-@picture(WIDE)
-def wide() -> Figure:
+@picture(WIDE, height=9.6, shape=(3, 2), sharex=True)
+def wide(table: list[Row], panels: Any) -> None:
     """Error of pairs of columns by processor time, which is on a logarithmic axis; lower and further left is better."""
-    runs = [run for run in json.loads((RESULTS / WIDE).read_text())["runs"] if "failed" not in run]
-    figure, panels = canvas(9.6, 3, 2, sharex=True)
-    for axes, ((table, epsilon, delta), title) in zip(panels.flat, WIDE_TABLES.items(), strict=True):
+    runs = [run for run in table if "failed" not in run]
+    for axes, ((name, epsilon, delta), title) in zip(panels.flat, WIDE_TABLES.items(), strict=True):
         for method, (colour, mark, words) in PEERS.items():
-            mine = where(runs, table=table, epsilon=epsilon, delta=delta, method=method)
+            mine = where(runs, table=name, epsilon=epsilon, delta=delta, method=method)
             if mine:
                 seconds, error = (np.mean(column(mine, key)) for key in ("processor_s", "two_way"))
                 place, side = max(seconds, 0.05), -7 if seconds > 20 else 7
                 axes.plot(place, error, mark, color=colour, markersize=8)
-                named(axes, place, error, words, colour, dx=side, dy=NUDGED.get((table, epsilon, method), 0))
+                named(axes, place, error, words, colour, dx=side, dy=NUDGED.get((name, epsilon, method), 0))
         small = f"10^{{{round(np.log10(delta))}}}"
         axes.set(xscale="log", xlim=(0.03, 900))
         axes.set_title(f"{title}, $\\varepsilon={epsilon:g}$, $\\delta={small}$")
@@ -88,4 +82,3 @@ def wide() -> Figure:
         plain(axes.xaxis, (0.1, 1, 10, 100))
         axes.tick_params(labelbottom=True)
         axes.set(xlabel="processor seconds", ylabel="mean total variation of pairs")
-    return figure

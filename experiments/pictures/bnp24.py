@@ -1,14 +1,11 @@
 """Pictures of BNP24: the thesis on releases from Bayesian nonparametric processes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from matplotlib.figure import Figure
 
-from pictures import Row, canvas, column, ink, legend_below, line, named, picture, plain, quiet, rows, where
+from pictures import Row, column, ink, legend_below, line, named, picture, plain, quiet, where
 
 NAMES = {
     "private data": "private data",
@@ -37,11 +34,9 @@ def names_down(axes: Any, names: list[str]) -> None:
     axes.invert_yaxis()
 
 
-@picture("bnp24_section_7/figures_5_8.csv")
-def figures_5_8() -> Figure:
+@picture("bnp24_section_7/figures_5_8.csv", height=4, shape=(1, 2))
+def figures_5_8(table: list[Row], panels: Any) -> None:
     """Mean distance of 100 releases from the table, by number of released records; both axes are logarithmic."""
-    table = rows("bnp24_section_7/figures_5_8.csv")
-    figure, panels = canvas(4, 1, 2)
     for axes, study, shown in studies(table, panels, "Figure 5: exam scores", "Figure 8: incomes"):
         line(axes, shown, "m", "mean_w1", "C0", label="Dirichlet process")
         rest = where(table, study=f"{study}, not doubled")
@@ -54,14 +49,11 @@ def figures_5_8() -> Figure:
         plain(axes.yaxis, (0.001, 0.002, 0.005, 0.01, 0.02))
         axes.legend(loc="lower left")
     panels[0].set_ylabel("mean $W_1$ from the table (1: the whole scale)")
-    return figure
 
 
-@picture("bnp24_section_7/tables_7_8.csv")
-def tables_7_8() -> Figure:
+@picture("bnp24_section_7/tables_7_8.csv", height=3.2, shape=(1, 2), sharey=True)
+def tables_7_8(table: list[Row], panels: Any) -> None:
     """Distance of the density of a release from that of the private data, mean of 20 releases; lower is nearer."""
-    table = rows("bnp24_section_7/tables_7_8.csv")
-    figure, panels = canvas(3.2, 1, 2, sharey=True)
     for axes, _, shown in studies(table, panels, "Table 7: exam scores", "Table 8: incomes"):
         found = {row["mechanism"]: row["mean_l2_of_20"] for row in shown}
         values = [found.get(name, np.nan) for name in BARS]
@@ -71,14 +63,11 @@ def tables_7_8() -> Figure:
         axes.set(xlabel="$L_2$ distance of densities", xlim=(0, 1.2 * np.nanmax(values)))
         axes.grid(visible=False, axis="y")
     names_down(panels[0], [NAMES[name] for name in BARS])
-    return figure
 
 
-@picture("bnp24_section_7/histograms_6_9.csv")
-def figures_6_9() -> Figure:
+@picture("bnp24_section_7/histograms_6_9.csv", height=9.6, shape=(4, 2), sharex="col", sharey="col")
+def figures_6_9(table: list[Row], panels: Any) -> None:
     """Histograms of one release of each mechanism, over that of the private data."""
-    table = rows("bnp24_section_7/histograms_6_9.csv")
-    figure, panels = canvas(9.6, 4, 2, sharex="col", sharey="col")
     titles = "Figure 6: exam scores, a bin per score", "Figure 9: incomes, 25 bins"
     for side, (_, study, shown) in enumerate(studies(table, panels[0], *titles)):
         private = 100 * np.array(column(where(shown, mechanism="private data"), "share"))
@@ -91,14 +80,11 @@ def figures_6_9() -> Figure:
             axes.legend(loc="upper left")
     for axes in panels[:, 0]:
         axes.set_ylabel("records, %")
-    return figure
 
 
-@picture("bnp24_section_7/boxes_7_10.csv")
-def figures_7_10() -> Figure:
+@picture("bnp24_section_7/boxes_7_10.csv", height=3.4, shape=(1, 2), sharey=True)
+def figures_7_10(table: list[Row], panels: Any) -> None:
     """Box plots of the private data and of one release of each mechanism."""
-    table = rows("bnp24_section_7/boxes_7_10.csv")
-    figure, panels = canvas(3.4, 1, 2, sharey=True)
     for axes, study, shown in studies(table, panels, "Figure 7: exam scores", "Figure 10: incomes"):
         found = {row["mechanism"]: row for row in shown}
         axes.axvspan(found["private data"]["q1"], found["private data"]["q3"], color=quiet(), alpha=0.2, linewidth=0)
@@ -110,14 +96,12 @@ def figures_7_10() -> Figure:
         axes.set(xlabel=SCALES[study], xlim=(0, 1.02))
         axes.grid(visible=False, axis="y")
     names_down(panels[0], list(NAMES.values()))
-    return figure
 
 
-@picture("bnp24/tables.csv")
-def tables_1_to_12() -> Figure:
+@picture("bnp24/tables.csv", height=4, shape=(1, 2), sharey=True)
+def tables_1_to_12(table: list[Row], panels: Any) -> None:
     """The delta that the thesis prints, and two that we compute; both axes are logarithmic, with 0 at their ends."""
-    table = rows("bnp24/tables.csv", reading="doubled")
-    figure, panels = canvas(4, 1, 2, sharey=True)
+    table = where(table, reading="doubled")
     least = 1e-5
     ticks = {least: "0", 1e-4: "$10^{-4}$", 1e-3: "$10^{-3}$", 1e-2: "$10^{-2}$", 1e-1: "0.1", 1: "1"}
     for axes, name, title, colour in (
@@ -132,7 +116,6 @@ def tables_1_to_12() -> Figure:
         axes.set_xticks([*ticks], [*ticks.values()])
     panels[0].set_yticks([*ticks], [*ticks.values()])
     panels[0].set_ylabel("$\\delta$ that we compute")
-    return figure
 
 
 EPSILONS = {1: (1.9,), 2: (3.0, 4.0), 3: (6.0,), 4: (4.0, 6.0)}
@@ -140,11 +123,9 @@ SETTINGS = {1: "$\\theta$ = 1, $\\sigma$ = 0, $m$ = 500", 2: "$\\theta$ = 10, $\
             3: "$\\theta$ = 2, $\\sigma$ = 0.5, $m$ = 100", 4: "$\\theta$ = 3, $\\sigma$ = 0.2, $m$ = 100"}  # fmt: skip
 
 
-@picture("bnp24_algorithm_2/figures_1_4.csv")
-def figures_1_4() -> Figure:
+@picture("bnp24_algorithm_2/figures_1_4.csv", height=6.4, shape=(2, 2))
+def figures_1_4(table: list[Row], panels: Any) -> None:
     """The largest ratios of densities for each of 100 private tables; dashed are the epsilons that the thesis names."""
-    table = rows("bnp24_algorithm_2/figures_1_4.csv")
-    figure, panels = canvas(6.4, 2, 2)
     for axes, (number, epsilons) in zip(panels.flat, EPSILONS.items(), strict=True):
         mine = where(table, figure=number)
         tables, ratios, inverses = (
@@ -158,5 +139,4 @@ def figures_1_4() -> Figure:
         axes.set(title=f"Figure {number}: {SETTINGS[number]}", xlim=(-5, 105))
         axes.set(xlabel="number of the private table", ylabel="largest log ratio (nats)")
         axes.set_ylim(0, 1.15 * max(*epsilons, *ratios, *inverses))
-    legend_below(figure, panels[0, 0], 2)
-    return figure
+    legend_below(panels[0, 0], 2)

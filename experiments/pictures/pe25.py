@@ -1,13 +1,11 @@
 """Pictures of PE25: how Private Evolution converges."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 
 from matplotlib.figure import Figure
 
-from pictures import WIDTH, canvas, distinct, ink, legend_below, level, line, named, picture, plain, quiet, rows, where
+from pictures import Row, distinct, ink, legend_below, level, line, named, picture, plain, quiet, where
 
 RECORDS = (250.0, 500.0, 1000.0, 2000.0)
 ERROR = "$W_1$ from the private records (radius: 1)"
@@ -26,14 +24,12 @@ def across(axes: Any, table: list[dict[str, Any]], series: str, colour: str, tex
     level(axes, mean, colour, label=f"{text}: {mean:.2g}")
 
 
-def figure_2(panel: str, axis: str, label: str) -> Figure:
-    """Return the error by an axis: of several numbers of records on the left, of several variants on the right.
+def figure_2(kept: list[Row], panels: Any, panel: str, axis: str, label: str) -> None:
+    """Draw the error by an axis: of several numbers of records on the left, of several variants on the right.
 
     Rings are at the paper's choice: ``T = 2 log(n epsilon)``, rounded up, and the ``n_s`` of that many steps.
     """
-    kept = rows("pe25_figures/figure_2.csv")
     table = [row for row in kept if row["panel"] in {panel, "both"}]
-    figure, panels = canvas(5, 1, 2, sharey=True)
     for index, n in enumerate(RECORDS):
         shown = where(table, n=n, series="practical")
         if axis == "steps":
@@ -65,27 +61,24 @@ def figure_2(panel: str, axis: str, label: str) -> Figure:
         plain(axes.yaxis, (0.04, 0.06, 0.1, 0.2, 0.4, 0.8))
     panels[0].set(ylabel=ERROR, title="as in the paper")
     panels[1].set(title="$n$ = 1,000: variants and baselines")
-    figure.legend(loc="outside lower center", ncols=3)
-    return figure
+    panels[0].figure.legend(loc="outside lower center", ncols=3)
 
 
-@picture("pe25_figures/figure_2.csv")
-def figure_2_steps() -> Figure:
+@picture("pe25_figures/figure_2.csv", height=5, shape=(1, 2), sharey=True)
+def figure_2_steps(table: list[Row], panels: Any) -> None:
     """Figure 2: error by number of steps, beside variants and baselines; axes are logarithmic, steps from 4 on."""
-    return figure_2("steps", "steps", "steps, $T$")
+    figure_2(table, panels, "steps", "steps", "steps, $T$")
 
 
-@picture("pe25_figures/figure_2.csv")
-def figure_2_population() -> Figure:
+@picture("pe25_figures/figure_2.csv", height=5, shape=(1, 2), sharey=True)
+def figure_2_population(table: list[Row], panels: Any) -> None:
     """Figure 2: error by number of synthetic records, beside variants and baselines; both axes are logarithmic."""
-    return figure_2("population", "population", "synthetic records, $n_s$")
+    figure_2(table, panels, "population", "population", "synthetic records, $n_s$")
 
 
-@picture("pe25_figures/figure_5.csv")
-def figure_5() -> Figure:
+@picture("pe25_figures/figure_5.csv", height=4.4)
+def figure_5(table: list[Row], axes: Any) -> None:
     """Error by step, from starts nearer to the private records and farther from them; beta says where it starts."""
-    table = rows("pe25_figures/figure_5.csv")
-    figure, axes = canvas(4.4)
     words = {0.0: ": private records", 0.5: ": all in the centre", 1.0: ": mirrored"}
     shrunk = where(table, start="shrunk")
     for index, beta in enumerate(distinct(shrunk, "beta")):
@@ -96,14 +89,11 @@ def figure_5() -> Figure:
     axes.axhline(floor, color=quiet(), linestyle=":", label=f"{SAMPLE}: {floor:.2g}")
     axes.set(xlabel="step", ylabel=ERROR, ylim=(0, None))
     axes.legend(loc="upper left", bbox_to_anchor=(1, 1))
-    return figure
 
 
-@picture("pe25_figures/figure_6.csv")
-def figure_6() -> Figure:
+@picture("pe25_figures/figure_6.csv", height=4.6, shape=(1, 2), sharey=True)
+def figure_6(table: list[Row], panels: Any) -> None:
     """Error by dimension at epsilon 1, and by epsilon in two dimensions."""
-    table = rows("pe25_figures/figure_6.csv")
-    figure, panels = canvas(4.6, 1, 2, sharey=True)
     for axes, panel, axis, label, title in (
         (panels[0], "dimension", "d", "dimension, $d$", "by dimension, at $\\varepsilon$ = 1"),
         (panels[1], "epsilon", "epsilon", "$\\varepsilon$ of all steps", "by $\\varepsilon$, at $d$ = 2"),
@@ -118,17 +108,15 @@ def figure_6() -> Figure:
             line(axes, where(table, panel=panel, series=series), axis, "mean_w1", colour, style, label=text)
         axes.set(xlabel=label, title=title, ylim=(0, None))
     panels[0].set_ylabel(ERROR)
-    legend_below(figure, panels[0], 3)
-    return figure
+    legend_below(panels[0], 3)
 
 
-@picture("pe25_figures/figure_7.csv", "pe25_figures/figure_7_budget.csv")
-def figure_7() -> Figure:
+@picture("pe25_figures/figure_7.csv", "pe25_figures/figure_7_budget.csv", height=5, shape=(1, 2), sharey=True)
+def figure_7(table: list[Row], budgets: list[Row], panels: Any) -> None:
     """Error by step with Gaussian noise and with Laplace noise and a threshold; the error's axis is logarithmic."""
-    table = rows("pe25_figures/figure_7.csv", n=1000.0)
-    (spent,) = rows("pe25_figures/figure_7_budget.csv", n=1000.0, series="laplace, as printed")
+    table = where(table, n=1000.0)
+    (spent,) = where(budgets, n=1000.0, series="laplace, as printed")
     printed = f"($\\delta$ up to {spent['delta_of_all_steps_at_epsilon_1']:.2g} at $\\varepsilon$ = 1)"
-    figure, panels = canvas(5, 1, 2, sharey=True)
     titles = {0.02: "a cluster of radius 0.02", 0.5: "spread over radius 0.5"}
     for axes, (radius, title) in zip(panels, titles.items(), strict=True):
         here = where(table, radius=radius)
@@ -145,8 +133,7 @@ def figure_7() -> Figure:
         axes.set(xlabel="step", yscale="log", title=title)
         plain(axes.yaxis, (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5))
     panels[0].set_ylabel(ERROR)
-    legend_below(figure, panels[0], 2)
-    return figure
+    legend_below(panels[0], 2)
 
 
 SETS = {"digits": "digits, 4 runs", "fashion": "garments, 12 runs"}
@@ -160,10 +147,8 @@ SERIES = {
 }
 
 
-def images(number: int, axis: str, label: str) -> Figure:
-    """Return the Frechet distance by an axis, for both sets of images."""
-    table = rows("pe25_images/figures_3_4.csv")
-    figure, panels = canvas(4.8, 1, 2)
+def images(table: list[Row], panels: Any, number: int, axis: str, label: str) -> None:
+    """Draw the Frechet distance by an axis, for both sets of images."""
     for axes, (name, title) in zip(panels, SETS.items(), strict=True):
         here = where(table, images=name, figure=number)
         for index, series in enumerate(one for one in distinct(here, "series") if one in SERIES):
@@ -178,27 +163,24 @@ def images(number: int, axis: str, label: str) -> Figure:
         if axis == "steps":
             axes.set_xticks([1, 4, 8, 12, 16, 20])
     panels[0].set_ylabel("Fréchet distance from private images")
-    legend_below(figure, panels[0], 2)
-    return figure
+    legend_below(panels[0], 2)
 
 
-@picture("pe25_images/figures_3_4.csv")
-def figure_3() -> Figure:
+@picture("pe25_images/figures_3_4.csv", height=4.8, shape=(1, 2))
+def figure_3(table: list[Row], panels: Any) -> None:
     """Figure 3: distance of evolved images from private ones, by the number of private images; lower is nearer."""
-    return images(3, "n", "private images, $n$")
+    images(table, panels, 3, "n", "private images, $n$")
 
 
-@picture("pe25_images/figures_3_4.csv")
-def figure_4() -> Figure:
+@picture("pe25_images/figures_3_4.csv", height=4.8, shape=(1, 2))
+def figure_4(table: list[Row], panels: Any) -> None:
     """Figure 4: distance of evolved images from private ones, by the number of steps, with 300 private images."""
-    return images(4, "steps", "steps, $T$")
+    images(table, panels, 4, "steps", "steps, $T$")
 
 
-@picture("digits_from_fonts/digits.csv")
-def digits() -> Figure:
+@picture("digits_from_fonts/digits.csv", height=3.6, shape=None)
+def digits(table: list[Row], figure: Figure) -> None:
     """Digits that the fonts propose, above, and digits that the votes of handwriting picked, below: two of each."""
-    table = rows("digits_from_fonts/digits.csv")
-    figure = Figure(figsize=(WIDTH, 3.6))
     for half, kind in zip(figure.subfigures(2, 1), distinct(table, "kind"), strict=True):
         half.suptitle(kind, x=0.01, ha="left", fontsize=10, fontweight="bold")
         panels = half.subplots(2, 10)
@@ -208,4 +190,3 @@ def digits() -> Figure:
             pixels = [value for name, value in row.items() if name.startswith("pixel_")]
             image = [pixels[8 * i : 8 * i + 8] for i in range(8)]
             panels[int(row["place"]), int(row["digit"])].imshow(image, cmap="Greys", vmin=0, vmax=16)
-    return figure

@@ -1,12 +1,8 @@
 """Pictures of PP22: risk-weighted pseudo-posteriors."""
 
-from __future__ import annotations
-
 from typing import Any
 
-from matplotlib.figure import Figure
-
-from pictures import canvas, column, distinct, ink, named, picture, quiet, rows, where
+from pictures import Row, column, distinct, ink, named, picture, quiet, where
 
 SIZES = (100, 400, 1600, 6400)
 FORMS = {"unweighted": "unweighted", "weighted": "weighted", "weighted-M": "weighted, cut at $M$ = 3.5"}
@@ -24,10 +20,8 @@ def violins(axes: Any, values: list[list[float]], places: list[float], colour: s
         made[part].set(color=colour, linewidth=1)
 
 
-def simulated(name: str, label: str, *, shared: bool) -> Figure:
-    """Return the distributions over 400 samples of Poisson(100) records, a panel per form of weights."""
-    table = rows("pp22_simulation/replicates.csv")
-    figure, panels = canvas(3.6, 1, 3, sharey=shared)
+def simulated(table: list[Row], panels: Any, name: str, label: str) -> None:
+    """Draw the distributions over 400 samples of Poisson(100) records, a panel per form of weights."""
     for axes, (form, title) in zip(panels, FORMS.items(), strict=True):
         values = [column(where(table, n=n, form=form), name) for n in SIZES]
         violins(axes, values, [1, 2, 3, 4], "C0")
@@ -35,74 +29,57 @@ def simulated(name: str, label: str, *, shared: bool) -> Figure:
         axes.set(xlabel="records", title=title)
         axes.grid(visible=False, axis="x")
     panels[0].set_ylabel(label)
-    return figure
 
 
-@picture("pp22_simulation/replicates.csv")
-def figure_1() -> Figure:
+@picture("pp22_simulation/replicates.csv", height=3.6, shape=(1, 3))
+def figure_1(table: list[Row], panels: Any) -> None:
     """Figure 1: Lipschitz bounds of 400 samples by their size, each panel with its own axis; lower is more private."""
-    figure = simulated("lipschitz", "Lipschitz bound of a sample (nats)", shared=False)
-    figure.axes[2].axhline(3.5, color=ink(), linewidth=1, linestyle="--")
-    named(figure.axes[2], 4.5, 3.5, "$M$", ink(), dx=0, dy=6)
-    return figure
+    simulated(table, panels, "lipschitz", "Lipschitz bound of a sample (nats)")
+    panels[2].axhline(3.5, color=ink(), linewidth=1, linestyle="--")
+    named(panels[2], 4.5, 3.5, "$M$", ink(), dx=0, dy=6)
 
 
-@picture("pp22_simulation/replicates.csv")
-def figure_2() -> Figure:
+@picture("pp22_simulation/replicates.csv", height=3.6, shape=(1, 3), sharey=True)
+def figure_2(table: list[Row], panels: Any) -> None:
     """Figure 2: posterior means in the same 400 samples, by their size; dashed is the truth, 100."""
-    figure = simulated("mean", "posterior mean of the records' mean", shared=True)
-    for axes in figure.axes:
+    simulated(table, panels, "mean", "posterior mean of the records' mean")
+    for axes in panels:
         axes.axhline(100, color=quiet(), linewidth=1, linestyle="--")
-    return figure
 
 
-def four(file: str, name: str, scale: float = 1.0) -> dict[str, list[float]]:
-    """Return the values of the four mechanisms that are compared, by label."""
-    table = rows(f"pp22_application/{file}.csv")
-    return {text: [row[name] / scale for row in table if row["form"] == form] for form, text in FOUR.items()}
-
-
-def compared(values: dict[str, list[float]], label: str) -> Figure:
-    """Return a violin per mechanism."""
-    figure, axes = canvas(4)
-    for place, (name, found) in enumerate(values.items(), start=1):
-        violins(axes, [found], [place], quiet() if name == "data" else f"C{list(FOUR.values()).index(name)}")
-    axes.set_xticks(range(1, len(values) + 1), list(values))
+def compared(table: list[Row], axes: Any, name: str, label: str, scale: float = 1.0) -> None:
+    """Draw a violin for each of the four mechanisms, and for the data where they are among the rows."""
+    texts = {"Data": "data", **FOUR} if where(table, form="Data") else FOUR
+    for place, form in enumerate(texts, start=1):
+        colour = quiet() if form == "Data" else f"C{list(FOUR).index(form)}"
+        violins(axes, [[row[name] / scale for row in where(table, form=form)]], [place], colour)
+    axes.set_xticks(range(1, len(texts) + 1), list(texts.values()))
     axes.set_ylabel(label)
     axes.grid(visible=False, axis="x")
-    return figure
 
 
-@picture("pp22_application/figure_4.csv")
-def figure_4() -> Figure:
+@picture("pp22_application/figure_4.csv", height=4)
+def figure_4(table: list[Row], axes: Any) -> None:
     """Figure 4: Lipschitz bounds of all records under four forms of weights; the top is the bound of the table."""
-    return compared(four("figure_4", "bound"), "Lipschitz bound of a record (nats)")
+    compared(table, axes, "bound", "Lipschitz bound of a record (nats)")
 
 
-def of_tables(name: str, label: str) -> Figure:
-    """Return the distributions of a statistic over synthetic tables, the data's first."""
-    data = [row[name] / 1000 for row in rows("pp22_application/figures_5_to_7.csv", form="Data")]
-    return compared({"data": data, **four("figures_5_to_7", name, 1000)}, label)
-
-
-@picture("pp22_application/figures_5_to_7.csv")
-def figure_5() -> Figure:
+@picture("pp22_application/figures_5_to_7.csv", height=4)
+def figure_5(table: list[Row], axes: Any) -> None:
     """Figure 5: mean income over synthetic tables, beside that of the data with its sampling error."""
-    return of_tables("mean", "mean income (thousand dollars)")
+    compared(table, axes, "mean", "mean income (thousand dollars)", 1000)
 
 
-@picture("pp22_application/figures_5_to_7.csv")
-def figure_6() -> Figure:
+@picture("pp22_application/figures_5_to_7.csv", height=4)
+def figure_6(table: list[Row], axes: Any) -> None:
     """Figure 6: 90th percentile of income over synthetic tables, beside that of the data with its sampling error."""
-    return of_tables("q90", "90th percentile of income (thousand dollars)")
+    compared(table, axes, "q90", "90th percentile of income (thousand dollars)", 1000)
 
 
-@picture("pp22_application/figures_5_to_7.csv")
-def figure_7() -> Figure:
+@picture("pp22_application/figures_5_to_7.csv", height=4.4)
+def figure_7(table: list[Row], axes: Any) -> None:
     """The 90th percentile of income over synthetic tables, by the form of weights; dashed is the median of the data."""
-    table = rows("pp22_application/figures_5_to_7.csv")
     values = {form: [row["q90"] / 1000 for row in table if row["form"] == form] for form in column(table, "form")}
-    figure, axes = canvas(4.4)
     violins(axes, [values["Data"]], [0], quiet())
     violins(axes, [values["Unweighted"]], [1], "C0")
     for place, name in enumerate(CONFIGURATIONS):
@@ -116,15 +93,12 @@ def figure_7() -> Figure:
         axes.plot([], [], color=colour, linewidth=7, alpha=0.4, label=label)
     axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2)
     axes.grid(visible=False, axis="x")
-    return figure
 
 
-@picture("pp22_application/table_2_seeds.csv", "pp22_application/table_2.csv")
-def table_2() -> Figure:
+@picture("pp22_application/table_2_seeds.csv", "pp22_application/table_2.csv", height=3.9)
+def table_2(ours: list[Row], paper: list[Row], axes: Any) -> None:
     """Table 2: the bound of 95 % of the draws of a configuration, by seeds, with its limits; the largest; printed."""
-    ours, paper = rows("pp22_application/table_2_seeds.csv"), rows("pp22_application/table_2.csv")
     names, seeds = column(paper, "configuration"), distinct(ours, "seed")
-    figure, axes = canvas(3.9)
     for number, seed in enumerate(seeds):
         at = [place + 0.15 * (number - (len(seeds) - 1) / 2) for place in range(len(names))]
         bound, low, high, largest = (
@@ -144,4 +118,3 @@ def table_2() -> Figure:
     axes.set(xlabel="configuration $(c, g)$ of the weights", ylabel="Lipschitz bound of the table (nats)")
     axes.set_ylim(0, None)
     axes.legend()
-    return figure

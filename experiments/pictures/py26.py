@@ -1,12 +1,8 @@
 """Pictures of PY26: releases from Pitman-Yor and Dirichlet processes."""
 
-from __future__ import annotations
-
 from typing import Any
 
-from matplotlib.figure import Figure
-
-from pictures import Row, canvas, column, distinct, ink, line, named, picture, plain, quiet, rows, where
+from pictures import Row, column, distinct, ink, line, named, picture, plain, quiet, where
 
 MECHANISMS = {"dirichlet-process": "Dirichlet process", "perturbed": "perturbed histogram",
               "smoothed": "smoothed histogram", "bootstrap, no privacy": "bootstrap, no privacy"}  # fmt: skip
@@ -19,12 +15,10 @@ def quantity(name: str) -> str:
     return QUANTITIES.get(name, words)
 
 
-@picture("py26_figure_1/figure_1.csv")
-def figure_1() -> Figure:
+@picture("py26_figure_1/figure_1.csv", height=4, shape=(1, 3), sharey=True)
+def figure_1(table: list[Row], panels: Any) -> None:
     """Mean distance of a release from the table, by number of records held; both axes are logarithmic."""
-    table = rows("py26_figure_1/figure_1.csv")
     strengths, regimes = distinct(table, "strength"), distinct(table, "regime")
-    figure, panels = canvas(4, 1, len(strengths), sharey=True)
     for axes, strength in zip(panels, strengths, strict=True):
         for index, regime in enumerate(regimes):
             shown = where(table, strength=strength, regime=regime)
@@ -37,14 +31,11 @@ def figure_1() -> Figure:
                 named(axes, last["n"], last["mean_w1"], text, f"C{index}", dx=7)
         axes.set(xscale="log", yscale="log", xlabel="records held, $n$", title=f"strength {strength:g}")
     panels[0].set_ylabel("mean $W_1$ from the table (range of values: 1)")
-    return figure
 
 
-@picture("py26_section_4_3/figure_2.csv")
-def figure_2() -> Figure:
+@picture("py26_section_4_3/figure_2.csv", height=4.2)
+def figure_2(table: list[Row], axes: Any) -> None:
     """Density of one release of 119 incomes from each mechanism, over that of the confidential incomes."""
-    table = rows("py26_section_4_3/figure_2.csv")
-    figure, axes = canvas(4.2)
     incomes = column(table, "scaled_log_income")
     axes.fill_between(incomes, column(table, "confidential"), color=quiet(), alpha=0.25, lw=0)
     axes.plot([], [], color=quiet(), alpha=0.5, linewidth=7, label="confidential incomes")
@@ -52,14 +43,12 @@ def figure_2() -> Figure:
         axes.plot(incomes, column(table, name), color=f"C{index}", label=MECHANISMS[name])
     axes.set(xlabel="logarithm of income (0: one dollar, 1: two million dollars)", ylabel="density", ylim=(0, None))
     axes.legend(loc="upper left")
-    return figure
 
 
-@picture("py26_section_4_3/figure_3.csv")
-def figure_3() -> Figure:
+@picture("py26_section_4_3/figure_3.csv", height=3.4)
+def figure_3(table: list[Row], axes: Any) -> None:
     """Distance from the confidential incomes, of 100 releases of 119 incomes from each mechanism."""
-    table = rows("py26_section_4_3/figure_3.csv", size=119.0)
-    figure, axes = canvas(3.4)
+    table = where(table, size=119.0)
     values = [column(where(table, mechanism=name), "w1") for name in MECHANISMS][::-1]
     made = axes.boxplot(values, orientation="horizontal", widths=0.5, patch_artist=True)
     axes.set_yticks(range(1, len(values) + 1), [*MECHANISMS.values()][::-1])
@@ -72,7 +61,6 @@ def figure_3() -> Figure:
         drawn.set(marker="o", markersize=3, markeredgecolor=quiet())
     axes.grid(visible=False, axis="y")
     axes.set(xlabel="$W_1$ from the confidential incomes (scaled logarithm of income)", xlim=(0, None))
-    return figure
 
 
 DISTANCES = {"W1": "$W_1$", "KS": "Kolmogorov-Smirnov"}
@@ -91,20 +79,17 @@ def coverage_dots(axes: Any, table: list[Row], aside: Any, names: Any = str) -> 
     axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=3)
 
 
-@picture("py26_table2/table_2.csv")
-def table_2() -> Figure:
+@picture("py26_table2/table_2.csv", height=4)
+def table_2(table: list[Row], axes: Any) -> None:
     """Coverage of 95 % intervals for five numbers of the population, by what is released and how it is analysed."""
-    table = rows("py26_table2/table_2.csv", replicates=500)
-    figure, axes = canvas(0.46 * len(distinct(table, "method")) + 1.3)
+    table = where(table, replicates=500)
+    axes.figure.set_figheight(0.46 * len(distinct(table, "method")) + 1.3)
     coverage_dots(axes, table, lambda index, _: 0.13 * (1.5 - index))
-    return figure
 
 
-@picture("convergence/convergence.csv")
-def convergence() -> Figure:
+@picture("convergence/convergence.csv", height=5, shape=(1, 2), sharey=True)
+def convergence(table: list[Row], panels: Any) -> None:
     """Mean distance of a release from the law of the records, beside rates of theorems; axes are logarithmic."""
-    table = rows("convergence/convergence.csv")
-    figure, panels = canvas(5, 1, 2, sharey=True)
     for axes, dimension, title in zip(panels, (1, 2), ("on a line", "in the plane"), strict=True):
         lines = sorted({(row["study"], row["distance"]) for row in where(table, d=dimension)})
         for index, (study, distance) in enumerate(lines):
@@ -120,17 +105,14 @@ def convergence() -> Figure:
         axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16))
     panels[0].set_ylabel("mean distance from the law of the records")
     plain(panels[0].yaxis, (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1))
-    return figure
 
 
-@picture("coverage/coverage.csv")
-def coverage() -> Figure:
+@picture("coverage/coverage.csv", height=4)
+def coverage(table: list[Row], axes: Any) -> None:
     """Coverage of 95 % intervals of the mechanism-aware posteriors, over tables drawn from the prior."""
-    table = rows("coverage/coverage.csv")
-    figure, axes = canvas(0.31 * len(distinct(table, "method")) + 1.2)
+    axes.figure.set_figheight(0.31 * len(distinct(table, "method")) + 1.2)
     aside = {"mean": 0.16, "P(=3)": -0.16}  # dots of one place would hide each other
     coverage_dots(
         axes, table, lambda _, functional: aside.get(functional, 0.0), lambda name: name.replace("W1", "$W_1$")
     )
     axes.set_xlim(0.9, 1)
-    return figure

@@ -1,17 +1,13 @@
 """Pictures of ROO25: Reveal-or-Obscure."""
 
-from __future__ import annotations
+from typing import Any
 
-from matplotlib.figure import Figure
-
-from pictures import canvas, column, distinct, ink, named, picture, quiet, rows, where
+from pictures import Row, column, distinct, ink, named, picture, quiet, where
 
 
-@picture("roo25/figure_1.csv")
-def figure_1() -> Figure:
+@picture("roo25/figure_1.csv", height=4.4)
+def figure_1(table: list[Row], axes: Any) -> None:
     """The probability of obscuring by the smallest count of a letter: the least that keeps epsilon, and the paper's."""
-    table = rows("roo25/figure_1.csv")
-    figure, axes = canvas(4.4)
     for index, epsilon in enumerate(distinct(table, "epsilon")):
         shown = where(table, epsilon=epsilon)
         axes.plot(column(shown, "smallest_count"), column(shown, "q_least"), color=f"C{index}")
@@ -27,14 +23,11 @@ def figure_1() -> Figure:
     axes.set(xlabel="smallest count of a letter (records)", ylabel="probability of obscuring, $q$", xlim=(-24, None))
     axes.set_xticks(range(0, 120, 20))
     axes.legend(loc="upper right")
-    return figure
 
 
-@picture("roo25/figure_2.csv")
-def figure_2() -> Figure:
+@picture("roo25/figure_2.csv", height=4)
+def figure_2(table: list[Row], axes: Any) -> None:
     """The probability that each letter is the one released, at epsilon 0.1, beside its share of the population."""
-    table = rows("roo25/figure_2.csv")
-    figure, axes = canvas(4)
     bars = (("population", "population", quiet()), ("data_specific", "data-specific Reveal-or-Obscure", "C0"),
             ("reveal_or_obscure", "Reveal-or-Obscure", "C1"))  # fmt: skip
     for place, (name, label, colour) in enumerate(bars):
@@ -44,14 +37,11 @@ def figure_2() -> Figure:
     axes.set_xticks(range(1, 10))
     axes.grid(visible=False, axis="x")
     axes.legend()
-    return figure
 
 
-@picture("roo25/figure_3.csv")
-def figure_3() -> Figure:
+@picture("roo25/figure_3.csv", height=4.6)
+def figure_3(table: list[Row], axes: Any) -> None:
     """Distance of the law of one released letter from the population's, by epsilon; axes are logarithmic."""
-    table = rows("roo25/figure_3.csv")
-    figure, axes = canvas(4.6)
     for name, text, style, colour in (
         ("laplace_formula", "Laplace projection,\nformula $2k/(n\\varepsilon)$", "--", "C2"),
         ("laplace_simulated", "Laplace projection,\nsimulated", "-", "C2"),
@@ -65,14 +55,11 @@ def figure_3() -> Figure:
     axes.set(xscale="log", yscale="log", ylim=(1e-6, 1), xlabel="$\\varepsilon$ of one released letter",
              ylabel="total variation from the population, $\\alpha$")  # fmt: skip
     axes.legend(loc="upper left", bbox_to_anchor=(1, 1), labelspacing=0.9)
-    return figure
 
 
-@picture("roo25/promised.csv")
-def promised() -> Figure:
+@picture("roo25/promised.csv", height=4.2)
+def promised(table: list[Row], axes: Any) -> None:
     """The epsilon that the published schedule really has, over the one it is made for; right of the line it fails."""
-    table = rows("roo25/promised.csv")
-    figure, axes = canvas(4.2)
     settings = list(dict.fromkeys((row["n"], row["k"]) for row in table))
     for index, epsilon in enumerate(distinct(table, "epsilon")):
         ratios = [row["published_epsilon"] / epsilon for row in where(table, epsilon=epsilon)]
@@ -82,4 +69,3 @@ def promised() -> Figure:
     axes.set_yticks(range(len(settings)), [f"{n:,.0f} records, {k:,.0f} letters" for n, k in settings[::-1]])
     axes.set_xlabel("$\\varepsilon$ that the schedule has, divided by the $\\varepsilon$ it is made for")
     axes.legend(loc="upper right")
-    return figure
