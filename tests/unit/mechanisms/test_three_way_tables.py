@@ -71,7 +71,8 @@ def test_outcomes_of_different_sizes_are_both_kept() -> None:
     z = 6 * columns[0] + columns[3] // 7  # which a and c tell together
     y = made.kernel(replace(x, records=Records(columns=(*columns, z))), rng=seeded(1))
     measured = MeasuredTables(ChosenTables(made, np.asarray(y)), np.asarray(y))
-    (three_way,) = measured.choice.three_way
+    three_way = measured.choice.three_way
+    assert three_way is not None
     assert {names[0] for (names, _), _, _ in three_way.noisy(measured)} == {2, 5}
     records = Records.concatenate(made.reading(y, n=n).draw(n, rng=seeded(2)))
     a, c, drawn = (np.asarray(records.columns[i]).astype(np.int64) for i in (0, 3, 5))
@@ -84,14 +85,15 @@ def test_units_in_all_and_their_law_are_as_they_were() -> None:
     made, x = mechanism(n), held(n)
     y = np.asarray(made.kernel(x, rng=seeded(1)))
     choice = ChosenTables(made, y)
-    (three_way,) = choice.three_way
+    three_way = choice.three_way
+    assert three_way is not None
     assert three_way.number == 6
     spent = sum(int(made.copies[i]) * q * q for i, q in choice.repeats) + sum(q * q for _, q in choice.pairs)
     assert made.allocation.remaining - 10 < spent + three_way.units <= made.allocation.remaining
     assert math.isfinite(made.log_prob(y, x))
     assert len(made.pairs) == 6  # scores, of pairs without the outcome
     few = mechanism(200)
-    assert ChosenTables(few, np.asarray(few.kernel(held(200), rng=seeded(1)))).three_way == []
+    assert ChosenTables(few, np.asarray(few.kernel(held(200), rng=seeded(1)))).three_way is None
 
 
 def test_the_counts_of_three_columns_have_the_errors_that_are_stated() -> None:
@@ -100,7 +102,8 @@ def test_the_counts_of_three_columns_have_the_errors_that_are_stated() -> None:
     z = []
     for seed in range(20):
         measured = MeasuredTables(ChosenTables(made, y := np.asarray(made.kernel(x, rng=seeded(seed)))), y)
-        (three_way,) = measured.choice.three_way
+        three_way = measured.choice.three_way
+        assert three_way is not None
         tables = three_way.tables(measured)
         exact = ThreeWayTables.counts(tables, x.parts())
         assert all(counts.sum() == n for counts in exact)  # a record is in one cell
