@@ -253,7 +253,9 @@ def _domain_and_unit(data: Any, domain: Any, unit: Unit | None, outcome: Any) ->
     """Return the declared domain and the privacy unit; a table that is closed was counted with its own."""
     if not isinstance(data, Confidential):
         if domain is None:
-            raise ParameterError("the domain is missing. It declares what is public. Write release(data, domain, ...)")
+            raise ParameterError(
+                "the domain is missing: what is public about the columns. Write release(data, domain, ...)"
+            )
         base = public_domain(domain, data=data)
         return (base if outcome is None else replace(base, outcome=outcome)), unit
     if outcome is not None:

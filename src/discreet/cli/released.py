@@ -97,7 +97,7 @@ def report(released: str, out: str, domain_file: str | None, data: str | None, a
     The exit status is 1 where a certificate is not confirmed.
     """
     if data is None and (options["table"] or options["query"]):
-        raise ParameterError("--table and --query are of --data. Name it")
+        raise ParameterError("--table and --query choose a table of --data. Add --data")
     source = common.located(data or "", options) or None
     page = common.report.write_report(released, out, domain=domain_file, data=source, **options)
     wrong = sum(not check.agrees for check in page.checks)

@@ -323,7 +323,7 @@ def test_the_command_writes_the_report_and_says_when_it_is_confidential(
     assert run(["report", release, "--out", release]) == 2
     capsys.readouterr()
     assert run(["report", release, "--out", out, "--table", "x"]) == 2
-    assert "--table and --query are of --data.\nName it" in capsys.readouterr().err
+    assert "--table and --query choose a table of --data.\nAdd --data" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
