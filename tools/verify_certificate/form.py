@@ -84,7 +84,8 @@ def _values(document: dict[str, Any], facts: Facts) -> Iterator[str]:
     yield from (f"{place}.{name} is not known" for place, name, value in chosen if value not in known.CHOICES[name])
     lists = {name: column.get("categories", ()) for name, column in facts.columns.items()}
     yield from (f"{name} has a category twice" for name, values in lists.items() if len(set(values)) < len(values))
-    yield from ["library.name is another"] * (document["library"]["name"] != "discreet")
+    if document["library"]["name"] != "discreet":
+        yield "library.name is another"
     try:
         datetime.datetime.fromisoformat(document["created"])
     except ValueError:

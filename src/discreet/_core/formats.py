@@ -379,8 +379,11 @@ def _open_arrow(path: str | PathLike[str], columns: Sequence[str] | None = None)
         yield reader
 
 
+Frames = Iterator["pl.DataFrame"]
+
+
 def write(
-    frames: Iterator[pl.DataFrame],
+    frames: Frames,
     schema: dict[str, Any],
     file: Any,
     form: Format,
@@ -388,28 +391,37 @@ def write(
     separator: str | None = None,
 ) -> None:
     """Stream frames into a file. In CSV, a separator that is not that of the ending is told by names in quotes."""
-    if form.kind == "csv":
-        quoted, stream = separator not in (None, form.separator), cast("Any", nullcontext(file))
-        if form.compressed:  # neither a time nor a name: the same records are the same bytes
-            stream = gzip.GzipFile(filename="", mode="wb", fileobj=file, compresslevel=6, mtime=0)
-        with stream as texts:
-            for i, frame in enumerate(frames):
-                if i == 0 and quoted:
-                    frame.clear().write_csv(texts, separator=str(separator), quote_style="always")
-                frame.write_csv(texts, include_header=i == 0 and not quoted, separator=separator or form.separator)
+    if form.kind == "parquet":
+        _write_parquet(frames, schema, file, None if metadata is None else dict(metadata))
         return
-    if form.kind == "arrow":  # with types that every reader of Feather knows
-        arrow, level = pyarrow("writing an Arrow file"), pl.CompatLevel.oldest()
-        kinds = pl.DataFrame(schema=schema).to_arrow(compat_level=level).schema.with_metadata(dict(metadata or {}))
-        with arrow.ipc.new_file(file, kinds, options=arrow.ipc.IpcWriteOptions(compression="lz4")) as writer:
-            for frame in frames:
-                writer.write_table(frame.to_arrow(compat_level=level).cast(kinds))
+    if form.kind == "arrow":
+        _write_arrow(frames, schema, file, dict(metadata or {}))
         return
+    quoted, stream = separator not in (None, form.separator), cast("Any", nullcontext(file))
+    if form.compressed:  # neither a time nor a name: the same records are the same bytes
+        stream = gzip.GzipFile(filename="", mode="wb", fileobj=file, compresslevel=6, mtime=0)
+    with stream as texts:
+        for i, frame in enumerate(frames):
+            if i == 0 and quoted:
+                frame.clear().write_csv(texts, separator=str(separator), quote_style="always")
+            frame.write_csv(texts, include_header=i == 0 and not quoted, separator=separator or form.separator)
+
+
+def _write_arrow(frames: Frames, schema: dict[str, Any], file: Any, metadata: dict[str, str]) -> None:
+    """Write the IPC format, with types that every reader of Feather knows."""
+    arrow, level = pyarrow("writing an Arrow file"), pl.CompatLevel.oldest()
+    kinds = pl.DataFrame(schema=schema).to_arrow(compat_level=level).schema.with_metadata(metadata)
+    with arrow.ipc.new_file(file, kinds, options=arrow.ipc.IpcWriteOptions(compression="lz4")) as writer:
+        for frame in frames:
+            writer.write_table(frame.to_arrow(compat_level=level).cast(kinds))
+
+
+def _write_parquet(frames: Frames, schema: dict[str, Any], file: Any, metadata: dict[str, str] | None) -> None:
     from polars.io.plugins import register_io_source
 
     failure: list[BaseException] = []
 
-    def source(_columns: Any, _predicate: Any, _rows: Any, _batch: Any) -> Iterator[pl.DataFrame]:
+    def source(_columns: Any, _predicate: Any, _rows: Any, _batch: Any) -> Frames:
         try:
             yield from frames
         except BaseException as error:
@@ -418,7 +430,8 @@ def write(
 
     try:
         sink = register_io_source(source, schema=schema).sink_parquet
-        # level 1: as small as the usual 3, to a percent, and quicker
-        sink(file, compression_level=1, metadata=None if metadata is None else dict(metadata))
-    except Exception as error:  # noqa: BLE001  # raised again, as the stream raised it
-        raise (failure or [error])[0] from None
+        sink(file, compression_level=1, metadata=metadata)  # as small as level 3, to a percent, and quicker
+    except Exception:
+        if failure:  # raised again, as the stream raised it
+            raise failure[0] from None
+        raise

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,7 +47,9 @@ class ReleaseForm:
     @classmethod
     def parse(cls, values: Mapping[str, Any], **facts: str) -> ReleaseForm:
         """Return what a form says. Raises ParameterError where a number is not one."""
-        texts = _stripped(values, "epsilon", "size", "delta", "out", "tables", "mechanism", "seed", needed=2)
+        texts = _stripped(
+            values, "epsilon", "size", "delta", "out", "tables", "mechanism", "seed", needed=("epsilon", "size")
+        )
         accept = tuple(code for code in (*_ACCEPTED, "other-columns") if values.get(code))
         texts |= {"delta": texts["delta"] or "0", "tables": "" if texts["tables"] == "1" else texts["tables"]}
         return cls(**{**texts, **facts}, accept=accept)
@@ -85,7 +87,7 @@ class ReleaseForm:
 
 def plan_request(values: Mapping[str, Any], domain: str, page: str, ledger: str) -> tuple[list[str], str]:
     """Return the command that writes the page of budgets, and the Python. Raises ParameterError for a word."""
-    texts = _stripped(values, "records", "epsilon", "delta", "size", needed=2)
+    texts = _stripped(values, "records", "epsilon", "delta", "size", needed=("records", "epsilon"))
     budget = f"discreet.Budget(epsilon={texts['epsilon']}, delta={texts['delta'] or 0})"
     numbers = {"records": texts["records"], "size": texts["size"]}
     paid = _call("write_page", "plan.html", ledger=ledger)
@@ -106,7 +108,7 @@ def check_python(data: str, domain: str) -> str:
 
 def ledger_request(values: Mapping[str, Any], place: str) -> tuple[list[str], str]:
     """Return the command that makes a ledger, and the Python."""
-    texts = _stripped(values, "epsilon", "dataset", "delta", "unit", "max_records", needed=1)
+    texts = _stripped(values, "epsilon", "dataset", "delta", "unit", "max_records", needed=("epsilon",))
     unit = ""
     if texts["unit"]:
         unit = _call("discreet.Unit", texts["unit"], max_records=Expression(texts["max_records"]))
@@ -181,10 +183,10 @@ def in_shell(arguments: list[str]) -> str:
     return shlex.join(["discreet", *arguments])
 
 
-def _stripped(values: Mapping[str, Any], *keys: str, needed: int = 0) -> dict[str, str]:
-    """Return fields of a form. Raises ParameterError where a number is not one; the first may not be left out."""
+def _stripped(values: Mapping[str, Any], *keys: str, needed: Collection[str] = ()) -> dict[str, str]:
+    """Return fields of a form. Raises ParameterError where a number is not one, or one that is needed is missing."""
     texts = {key: str(values.get(key, "")).strip() for key in keys}
-    for place, (key, text) in enumerate(texts.items()):
-        if key in _NUMBERS and (text or place < needed) and not re.fullmatch(_NUMBER, text, re.ASCII):
+    for key, text in texts.items():
+        if key in _NUMBERS and (text or key in needed) and not re.fullmatch(_NUMBER, text, re.ASCII):
             raise ParameterError(f"{_NUMBERS[key]} must be a number. Write one, such as 1")
     return texts

@@ -20,7 +20,8 @@ from discreet.inference.functionals import ordered
 from discreet.inference.line import Draws, Line, at_ends, extremes
 from discreet.inference.prior import Noise, parents, sets_of
 from discreet.inference.samplers import Observation, ReleasedRecords
-from discreet.mechanisms import Consistent, likelihood
+from discreet.mechanisms import Consistent
+from discreet.mechanisms import likelihood as likelihoods
 
 _FAR = 1.5  # standard deviations above 0, up to which a sum is not told from that of empty cells
 _LEAST = 4  # leaves of a hidden set of a tree: in it a pair is known as poorly as a set of many
@@ -98,7 +99,7 @@ class UnseenCells:
     most: float | None = None
 
     @classmethod
-    def withheld(cls, likelihood: likelihood.ThresholdedCounts, release: Observation) -> UnseenCells:
+    def withheld(cls, likelihood: likelihoods.ThresholdedCounts, release: Observation) -> UnseenCells:
         """Return the cells of which nothing was released; ``most`` is of the table."""
         cells = ~(release.values > 0)  # no count that reached the threshold, or no record
         noise = Noise.from_law(likelihood.law, likelihood.scale)

@@ -15,7 +15,7 @@ from numpy.random import Generator
 from discreet._core.numeric import Booleans, Floats, Integers, log_rising
 from discreet.inference.prior import CountPosterior, Lattice, Noise, Prior, log_prior
 from discreet.inference.sums import Sums
-from discreet.mechanisms import likelihood
+from discreet.mechanisms import likelihood as likelihoods
 
 if TYPE_CHECKING:
     from discreet.inference.samplers import ReleasedRecords
@@ -25,7 +25,7 @@ _PILOT, _ROUNDS = 64, 4  # draws that tell about how many cells are held
 
 
 def product(
-    likelihood: likelihood.DrawnFromCounts, prior: Prior, records: int, drawn: Integers, *, held: float = 0.0
+    likelihood: likelihoods.DrawnFromCounts, prior: Prior, records: int, drawn: Integers, *, held: float = 0.0
 ) -> tuple[Lattice, Sums]:
     """Return the counts where each cell has a factor of its own, and one more, of logarithm ``held``, if it is held."""
     cells = np.arange(len(drawn))
@@ -61,7 +61,7 @@ def rounded_away(lattice: Lattice) -> Floats:
 
 
 def held_cells(
-    law: likelihood.DrawnFromCounts, prior: Prior, records: int, drawn: Integers, rng: Generator
+    law: likelihoods.DrawnFromCounts, prior: Prior, records: int, drawn: Integers, rng: Generator
 ) -> CountPosterior:
     """Return proposals given drawn records, with a factor, of concave logarithm, of the number of cells held."""
     # Counts are proposed with the tangent at about the number of cells that are held, which is nowhere below.
@@ -148,7 +148,7 @@ class NoisyUrn:
     """Proposals of the counts of cells under one prior, with the noisy counts, of which the release tells the sum."""
 
     def __init__(
-        self, likelihood: likelihood.ThresholdedUrn, prior: Prior, release: ReleasedRecords, rng: Generator
+        self, likelihood: likelihoods.ThresholdedUrn, prior: Prior, release: ReleasedRecords, rng: Generator
     ) -> None:
         assert release.kept is not None  # the certificate of such a release tells it
         records, drawn, kept = release.n, release.values, release.kept

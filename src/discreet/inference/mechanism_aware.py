@@ -23,7 +23,8 @@ from discreet.inference.prior import FIRMER, FIRMER_FOR_RECORDS, WIDE, WIDE_FOR_
 from discreet.inference.released import analysed_mechanism, read_release, released_table
 from discreet.inference.trees import WHOLE, Splits, level_sums
 from discreet.inference.urn import process_posterior
-from discreet.mechanisms import MOST_CELLS, Mechanism, Tree, known_likelihood, likelihood
+from discreet.mechanisms import MOST_CELLS, Mechanism, Tree, known_likelihood
+from discreet.mechanisms import likelihood as likelihoods
 from discreet.releases import Certificate, read_certificate, released_counts, unreadable
 
 _MOST_NUMBERS, _MOST_SETS = 1 << 28, 1 << 13
@@ -232,7 +233,7 @@ def _is_condensed(domain: Domain, tree: Tree | None) -> bool:
     return tree is not None and not others and column.on_a_line and tree.nodes(tree.depth) > WHOLE
 
 
-def _condensed(likelihood: likelihood.NoisyTree, release: Any) -> tuple[Floats, Splits]:
+def _condensed(likelihood: likelihoods.NoisyTree, release: Any) -> tuple[Floats, Splits]:
     """Return about the share of each leaf, and the splits down to nodes within which nothing moves a number."""
     reading, scale = likelihood.consistent, likelihood.noise
     shares = reading.expected(release.values * (release.n / release.values.sum()), scale) + _LEAST

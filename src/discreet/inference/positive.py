@@ -12,7 +12,7 @@ import numpy as np
 from discreet._core.numeric import Floats, Integers
 from discreet.inference.prior import CountPosterior, Lattice, Noise, Prior
 from discreet.inference.sums import Level, LogWeights, Sums, both, nothing
-from discreet.mechanisms import likelihood
+from discreet.mechanisms import likelihood as likelihoods
 
 _HOPELESS = 30.0  # in logarithms, below the likeliest prior
 _LEFT, _MOST_NODES = 14.0, 12  # in logarithms below the largest; on each side
@@ -26,7 +26,7 @@ class Positive:
     # Independent records have the sum as an exponential factor; each stratified number is its share to within one,
     # independently.
 
-    def __init__(self, prior: Prior, likelihood: likelihood.NoisyCellCounts, records: int, drawn: Integers) -> None:
+    def __init__(self, prior: Prior, likelihood: likelihoods.NoisyCellCounts, records: int, drawn: Integers) -> None:
         self._likelihood, self._records = likelihood, records
         self._drawn, self._size = np.asarray(drawn, dtype=np.int64), int(drawn.sum())
         self._noise = Noise.from_law(likelihood.law, likelihood.scale)

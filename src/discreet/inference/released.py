@@ -14,7 +14,8 @@ from discreet._core.errors import DataError, ParameterError
 from discreet._core.lazy import pl
 from discreet._core.numeric import Booleans, Floats
 from discreet.domain import Column, Domain, Records
-from discreet.mechanisms import MODELS, Mechanism, likelihood
+from discreet.mechanisms import MODELS, Mechanism
+from discreet.mechanisms import likelihood as likelihoods
 
 _COUNT, _ROW = "\0count", "\0row"
 
@@ -26,7 +27,7 @@ class Released:
     domain: Domain
     records: Records
     counts: Floats  # shape (k,): how often each record was released, or its weight
-    urn: likelihood.ContinuedUrn | None  # the urn that the release continues
+    urn: likelihoods.ContinuedUrn | None  # the urn that the release continues
     n_held: int | None  # number of confidential records; None where there is no certificate
     units: Any = None  # of a table of units: how many rows of each record each has, sparse, shape (units, k)
 

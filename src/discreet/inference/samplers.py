@@ -20,7 +20,8 @@ from discreet.inference.drawn_records import NoisyUrn, held_cells, product
 from discreet.inference.positive import Moved, Positive
 from discreet.inference.prior import CountPosterior, Lattice, Noise, Prior
 from discreet.inference.trees import Splits, TreeCounts, level_sums
-from discreet.mechanisms import likelihood, nearest_probabilities
+from discreet.mechanisms import likelihood as likelihoods
+from discreet.mechanisms import nearest_probabilities
 
 _Part = TypeVar("_Part")
 Progress = Callable[[int, int], None] | None
@@ -114,7 +115,7 @@ Sampler = Callable[[Any, Sequence[Prior], Any, np.random.Generator], Iterable[Co
 
 
 def draw_counts(
-    likelihood: likelihood.Likelihood,
+    likelihood: likelihoods.Likelihood,
     priors: Sequence[Prior],
     release: Observation,
     draws: int,
@@ -135,7 +136,7 @@ def watched(parts: Iterable[_Part], progress: Progress, steps: int) -> Iterator[
 
 
 def _given_law(
-    likelihood: likelihood.ExactLaw, priors: Sequence[Prior], release: ReleasedRecords, _rng: np.random.Generator
+    likelihood: likelihoods.ExactLaw, priors: Sequence[Prior], release: ReleasedRecords, _rng: np.random.Generator
 ) -> Iterable[CountPosterior]:
     tables = likelihood.tables(release.n)
     likelihoods = likelihood.log_probs(release.values, tables)
@@ -151,7 +152,7 @@ def _given_law(
 
 
 def _given_factors(
-    likelihood: likelihood.DrawnFromCounts, priors: Sequence[Prior], release: ReleasedRecords, rng: np.random.Generator
+    likelihood: likelihoods.DrawnFromCounts, priors: Sequence[Prior], release: ReleasedRecords, rng: np.random.Generator
 ) -> Iterable[CountPosterior]:
     if likelihood.log_held is not None:
         return (held_cells(likelihood, prior, release.n, release.values, rng) for prior in priors)
@@ -160,7 +161,7 @@ def _given_factors(
 
 
 def _given_noisy(
-    likelihood: likelihood.NoisyCellCounts, priors: Sequence[Prior], release: Observation, _rng: np.random.Generator
+    likelihood: likelihoods.NoisyCellCounts, priors: Sequence[Prior], release: Observation, _rng: np.random.Generator
 ) -> Iterable[CountPosterior]:
     if isinstance(release, ReleasedCounts):
         _require_complete(release.values)
@@ -171,7 +172,7 @@ def _given_noisy(
 
 
 def _given_thresholded(
-    likelihood: likelihood.ThresholdedCounts, priors: Sequence[Prior], release: Observation, rng: np.random.Generator
+    likelihood: likelihoods.ThresholdedCounts, priors: Sequence[Prior], release: Observation, rng: np.random.Generator
 ) -> Iterable[CountPosterior]:
     if isinstance(release, ReleasedRecords):
         return _given_noisy(likelihood, priors, release, rng)
@@ -196,7 +197,7 @@ def _given_thresholded(
 
 
 def _given_thresholded_urn(
-    likelihood: likelihood.ThresholdedUrn, priors: Sequence[Prior], release: Observation, rng: np.random.Generator
+    likelihood: likelihoods.ThresholdedUrn, priors: Sequence[Prior], release: Observation, rng: np.random.Generator
 ) -> Iterable[CountPosterior]:
     if not isinstance(release, ReleasedRecords):
         return _given_thresholded(likelihood, priors, release, rng)
@@ -204,7 +205,7 @@ def _given_thresholded_urn(
 
 
 def _given_tree(
-    likelihood: likelihood.NoisyTree, priors: Sequence[Prior], release: Observation, _rng: np.random.Generator
+    likelihood: likelihoods.NoisyTree, priors: Sequence[Prior], release: Observation, _rng: np.random.Generator
 ) -> Iterable[CountPosterior]:
     splits = release.splits or splits_given(likelihood, release)
     text = _TAKEN_AS_NORMAL.format(likelihood.law.name)
@@ -226,7 +227,7 @@ def _given_tree(
 
 
 def splits_given(
-    likelihood: likelihood.NoisyTree, release: Observation, opened: list[Booleans] | None = None
+    likelihood: likelihoods.NoisyTree, release: Observation, opened: list[Booleans] | None = None
 ) -> Splits:
     """Return the part of the tree that released records reach, or all of it, down to the nodes that are opened."""
     tree, sampling, sums = likelihood.consistent.tree, None, level_sums(likelihood.consistent.tree, release.values)
@@ -238,13 +239,13 @@ def splits_given(
     return Splits.from_tree(tree, likelihood.consistent.variances, release.values, sampling, opened or nodes)
 
 
-SAMPLERS: Mapping[type[likelihood.Likelihood], Sampler] = {
-    likelihood.DrawnFromCounts: _given_factors,
-    likelihood.ExactLaw: _given_law,
-    likelihood.NoisyCellCounts: _given_noisy,
-    likelihood.NoisyTree: _given_tree,
-    likelihood.ThresholdedCounts: _given_thresholded,
-    likelihood.ThresholdedUrn: _given_thresholded_urn,
+SAMPLERS: Mapping[type[likelihoods.Likelihood], Sampler] = {
+    likelihoods.DrawnFromCounts: _given_factors,
+    likelihoods.ExactLaw: _given_law,
+    likelihoods.NoisyCellCounts: _given_noisy,
+    likelihoods.NoisyTree: _given_tree,
+    likelihoods.ThresholdedCounts: _given_thresholded,
+    likelihoods.ThresholdedUrn: _given_thresholded_urn,
 }
 
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from discreet import mechanisms, wording
 from discreet._core.errors import Fault, ParameterError, positive_size
+from discreet._core.formats import Frames
 from discreet._core.lazy import pl
 from discreet._core.random import seeded
 from discreet.domain import Domain, Records
@@ -20,7 +21,6 @@ from discreet.mechanisms import Contents, Estimates, Forecast, Mechanism, Readin
 from discreet.privacy import AttackBudget, Budget, Code, Guarantee, Relation
 from discreet.releases.facts import CertificateFacts, GuaranteeFacts, UnitFacts
 
-Frames = Iterator["pl.DataFrame"]
 Progress = Callable[..., None] | None
 
 

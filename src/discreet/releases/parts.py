@@ -19,7 +19,7 @@ import numpy as np
 from discreet._core.boundary import worker_pool
 from discreet._core.errors import DiscreetError, Fault, FileProblem
 from discreet._core.files import new_folder, repeatable, together
-from discreet._core.formats import parquet_rows
+from discreet._core.formats import Frames, parquet_rows
 from discreet._core.lazy import pl
 from discreet._core.random import Key, keyed, public_key
 from discreet._core.reading import file_sha256
@@ -27,7 +27,7 @@ from discreet.domain import Domain, Records
 from discreet.ledger import Run, Workers
 from discreet.mechanisms import CellShares, Contents, Mechanism, Portion, Reading
 from discreet.releases.certificate import PARTS_CERTIFICATE, Certificate
-from discreet.releases.content import Frames, Progress, decoded, no_rows, released_frames
+from discreet.releases.content import Progress, decoded, no_rows, released_frames
 from discreet.releases.facts import FileFacts
 from discreet.releases.writing import MANIFEST, folders_of, metadata_of, write_part
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from discreet import mechanisms, wording
 from discreet._core.errors import DiscreetWarning, PoorUtility, Refused, RelationNotSupported
-from discreet._core.formats import DelimitedFile
+from discreet._core.formats import DelimitedFile, Frames
 from discreet._core.lazy import pl
 from discreet._core.random import SecureGenerator, fresh_identity, public
 from discreet.confidential import Confidential, Provenance
@@ -26,7 +26,7 @@ from discreet.privacy import Budget, Code, Guarantee, require_kind
 from discreet.releases import content
 from discreet.releases import facts as fields
 from discreet.releases.certificate import FOLDER_CERTIFICATE, PARTS_CERTIFICATE, SCHEMA, Certificate
-from discreet.releases.content import Frames, Progress
+from discreet.releases.content import Progress
 from discreet.releases.facts import CertificateFacts, FileFacts
 from discreet.releases.release import Release
 from discreet.releases.writing import require_parts, save_output, write

@@ -18,7 +18,7 @@ import numpy as np
 from discreet._core import formats
 from discreet._core.errors import DiscreetError, FileProblem, ParameterError
 from discreet._core.files import check_outputs, check_writable, new_folder, recover, together, writing_problem
-from discreet._core.formats import ENDINGS, PARQUET, format_of, pyarrow, with_ending
+from discreet._core.formats import ENDINGS, PARQUET, Frames, format_of, pyarrow, with_ending
 from discreet._core.lazy import pl
 from discreet._core.random import seeded
 from discreet._core.reading import file_sha256
@@ -26,7 +26,6 @@ from discreet._core.text import harmless
 from discreet.domain import Column, Counts, Domain, Records, escaped_frame
 from discreet.ledger import MOST_PARTS, Output, Run
 from discreet.releases.certificate import FOLDER_CERTIFICATE, PARTS_CERTIFICATE, Certificate
-from discreet.releases.content import Frames
 from discreet.releases.facts import FileFacts
 
 CERTIFICATE_KEY, IDENTITY_KEY, PROMISE_KEY = "discreet.certificate", "discreet.identity", "discreet.promise"
